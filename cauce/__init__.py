@@ -1,0 +1,1 @@
+"""The words everyone shares: topics, errors, settings, logs."""

@@ -1,0 +1,47 @@
+"""Every error Cauce raises on purpose, each named for the one reaction it asks for.
+
+CauceError
+├── ConfigError        the operator fixes a variable, an option or the machine; exit code 2
+├── BrokerUnavailable  wait, then try again (the one class with retriable = True)
+├── Fenced             another worker owns the partition: end the process, the work is already elsewhere
+├── CommitUncertain    Kafka did not say how the commit ended: end the process, trust the committed offsets
+├── StoreCorrupt       store and changelog disagree: move the store aside, restore it
+├── Unsupported        a Faust feature that cannot be exactly-once here: the message names what to use instead
+└── IllegalMove        a bug: let the process die, the supervisor starts it again
+"""
+
+
+class CauceError(Exception):
+    """Something Cauce knows about; the message says what happened, where, and what to do."""
+
+    retriable = False
+
+
+class ConfigError(CauceError):
+    """The operator has to change something before this can work."""
+
+
+class BrokerUnavailable(CauceError):
+    """Kafka does not answer; it may do so later."""
+
+    retriable = True
+
+
+class Fenced(CauceError):
+    """A newer owner of this identity or partition exists; whatever we hold is void."""
+
+
+class CommitUncertain(CauceError):
+    """The commit may or may not have happened; only a new producer can tell."""
+
+
+class StoreCorrupt(CauceError):
+    """A local store cannot be trusted; its changelog can."""
+
+
+class Unsupported(CauceError):
+    """A feature that would silently break the promises; refused at start."""
+
+
+class IllegalMove(CauceError):
+    """A state machine was asked for a move it does not know."""

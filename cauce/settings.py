@@ -1,0 +1,102 @@
+"""One frozen object with every setting, read once from CAUCE_ variables and handed down.
+
+Invariant: a variable that starts with CAUCE_ and is not a field here is an error, never ignored.
+"""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from cauce.errors import ConfigError
+
+PREFIX = "CAUCE_"
+
+
+class Settings(BaseSettings):
+    """What an operator may change. Each field is the variable CAUCE_<FIELD>."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    bootstrap: str = Field("127.0.0.1:9092", description="Kafka to talk to, host:port,host:port")
+    home: Path = Field(Path(".cauce"), description="where a cluster started by `cauce up` lives")
+    cache: Path = Field(
+        default_factory=lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cauce",
+        description="Kafka's jars, shared by every clone on the machine",
+    )
+
+    topic_prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$", description="put before every topic and group name")
+    partitions: int = Field(8, ge=1, le=1000, description="of every input topic and table")
+    replication: int | None = Field(None, ge=1, description="copies of each topic; unset: three, or one per broker")
+
+    worker_id: str = Field(
+        "worker-0",
+        pattern=r"^[a-zA-Z0-9._-]+$",
+        description="transactional.id, group.instance.id and data folder: unique, and the same after a restart",
+    )
+    worker_data: Path | None = Field(None, description="folder of this worker's tables; unset: HOME/workers/ID")
+    worker_host: str = Field("127.0.0.1", description="where /livez, /readyz and /metrics listen")
+    worker_port: int = Field(6066, ge=1, le=65535, description="the same; every worker of a machine needs its own")
+    store_cache_mib: int = Field(64, ge=1, description="memory of RocksDB, shared by all tables of a worker")
+    checkpoint_ms: int = Field(300, ge=10, description="how long an output waits to become visible at most")
+    session_timeout_ms: int = Field(
+        6000, ge=1000, description="silence after which a worker's partitions move"
+    )
+    transaction_timeout_ms: int = Field(20_000, ge=1000, description="no batch may take a worker longer than this")
+    stuck_seconds: float = Field(30.0, gt=0, description="no commit for so long while records wait: /readyz says no")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    kafka_sasl_username: str | None = None
+    kafka_sasl_password: SecretStr | None = None
+    kafka_ssl_ca: Path | None = Field(None, description="PEM file of the authorities to trust")
+    kafka_ssl_certificate: Path | None = Field(None, description="PEM file of this client's certificate")
+    kafka_ssl_key: Path | None = Field(None, description="PEM file of this client's key")
+    kafka_ssl_key_password: SecretStr | None = None
+
+    @classmethod
+    def load(cls, **given: Any) -> "Settings":
+        """Read the environment; what the caller gives (from the command line) wins over it."""
+        _refuse_misspelt(os.environ)
+        try:
+            return cls(**{name: value for name, value in given.items() if value is not None})
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = PREFIX + str(first["loc"][0]).upper()
+            raise ConfigError(f"{name}: {first['msg']}, got {first['input']!r}; set it right or unset it") from None
+
+    @property
+    def worker_folder(self) -> Path:
+        return self.worker_data or self.home / "workers" / self.worker_id
+
+    def kafka_client(self) -> dict[str, str]:
+        """What every librdkafka client of every process starts from: where Kafka is and how to be let in."""
+        secrets = {
+            "sasl.password": self.kafka_sasl_password,
+            "ssl.key.password": self.kafka_ssl_key_password,
+        }
+        given = {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": self.kafka_security_protocol,
+            "sasl.mechanism": self.kafka_sasl_mechanism,
+            "sasl.username": self.kafka_sasl_username,
+            "ssl.ca.location": self.kafka_ssl_ca,
+            "ssl.certificate.location": self.kafka_ssl_certificate,
+            "ssl.key.location": self.kafka_ssl_key,
+            **{name: secret.get_secret_value() if secret else None for name, secret in secrets.items()},
+        }
+        return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def _refuse_misspelt(environment: Mapping[str, str]) -> None:
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    for name in sorted(environment):
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            near = difflib.get_close_matches(name.upper(), known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+            raise ConfigError(f"{name} is no setting of Cauce; {hint}")
