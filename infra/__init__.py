@@ -1,0 +1,1 @@
+"""Runs processes: embedded Kafka, and the command line that starts and stops everything."""

@@ -1,0 +1,5 @@
+"""`python -m infra` is `cauce`."""
+
+from infra.cli import main
+
+main()

@@ -1,0 +1,171 @@
+"""The command `cauce`: starts, shows and ends everything. Rooms are imported by the commands that need them.
+
+Invariant: an error we know is one sentence on standard error, exit code 2 if the operator must change something and 1
+otherwise; Ctrl-C cleans up and exits 130. A traceback means a bug.
+"""
+
+# ruff: noqa: PLC0415  (imports inside commands: `cauce --help` and `cauce status` load no Kafka code)
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cauce.errors import CauceError, ConfigError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="""Exactly-once analytics on Kafka and Faust.
+
+    \b
+    cauce up --detach                 three brokers, in the background
+    cauce status                      what runs, where, in which state
+    cauce kafka topics --list         Kafka's own tools on that cluster
+    cauce down                        end all of it; the data is kept
+    """,
+)
+
+Home = Annotated[
+    Path | None, typer.Option(help="Folder of the cluster; CAUCE_HOME, or .cauce here.", show_default=False)
+]
+
+
+@app.command()
+def up(
+    brokers: Annotated[int, typer.Option(help="1, or 3 to survive the loss of one.")] = 3,
+    home: Home = None,
+    heap: Annotated[str, typer.Option(help="Memory of each broker, as Java writes it.")] = "384m",
+    detach: Annotated[bool, typer.Option("--detach", help="Return once it is ready; `cauce down` ends it.")] = False,
+) -> None:
+    """Start Kafka on this machine and stay until Ctrl-C.
+
+    \b
+    cauce up                          three brokers; Ctrl-C ends them
+    cauce up --brokers 1 --detach     one, in the background
+    cauce up --home /tmp/other        a second cluster beside the first
+
+    The same home brings the same data back.
+    """
+    from infra import keeper
+
+    folder = _home(home)
+    if detach:
+        keeper.detach(folder, brokers, heap)
+        _show(keeper.status(folder))
+        print(f"\nlog: {folder / 'keeper.log'}    end it: cauce down{_home_option(home)}")
+        return
+    keeper.configure_logs("warning")  # the terminal is for people
+    keeper.keep(folder, brokers, heap, on_ready=lambda: _announce(folder, home))
+
+
+@app.command()
+def status(
+    home: Home = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show every process: role, index, pid, state, address. Exit code 1 if no cluster runs.
+
+    \b
+    cauce status
+    cauce status --json | jq '.processes[] | select(.state != "ready")'
+    """
+    from infra import keeper
+
+    folder = _home(home)
+    now, runs = keeper.status(folder), keeper.runs(folder)
+    if as_json:
+        print(json.dumps(now))
+    elif runs:
+        _show(now)
+    else:
+        print(f"no cluster runs in {folder}; start one with: cauce up{_home_option(home)}")
+    if not runs:
+        raise typer.Exit(1)
+
+
+@app.command()
+def down(home: Home = None) -> None:
+    """End the cluster, cleanly; nothing is left running and the data is kept.
+
+    \b
+    cauce down
+    cauce down --home /tmp/other
+    """
+    from infra import keeper
+
+    print(keeper.down(_home(home)))
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
+)
+def kafka(
+    context: typer.Context,
+    home: Home = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="TOOL ARGS...", show_default=False)] = None,
+) -> None:
+    """Run one of Apache Kafka's own tools on the running cluster; alone, list them.
+
+    \b
+    cauce kafka topics --list
+    cauce kafka console-consumer --topic batches --from-beginning --isolation-level read_committed
+    cauce kafka consumer-groups --describe --all-groups
+    """
+    from infra import tools
+
+    if not arguments or arguments[0] in {"--help", "-h"}:
+        print(f"{context.command_path} [--home DIR] TOOL ARGS...    the tool's own --help says more\n")
+        for name, tool in tools.TOOLS.items():
+            print(f"  {name:22}{tool.about}")
+        return
+    tools.run_tool(arguments[0], arguments[1:], _home(home))
+
+
+def _announce(folder: Path, given: Path | None) -> None:
+    """What the person at the terminal reads once the cluster is ready."""
+    from infra import keeper
+
+    now = keeper.status(folder)
+    _show(now)
+    print(
+        f"\nCAUCE_BOOTSTRAP={now['bootstrap']}\ncauce kafka{_home_option(given)} topics --list\nCtrl-C ends it",
+        flush=True,
+    )
+
+
+def _home(given: Path | None) -> Path:
+    from cauce.settings import Settings
+
+    return Settings.load(home=given).home
+
+
+def _home_option(given: Path | None) -> str:
+    return f" --home {given}" if given else ""
+
+
+def _show(now: dict[str, Any]) -> None:
+    print(f"{'ROLE':10}{'INDEX':>5}{'PID':>9}  {'STATE':10}ADDRESS")
+    if not now["processes"]:
+        print("the brokers are about to start")
+    for row in now["processes"]:
+        print(f"{row['role']:10}{row['index']:>5}{row['pid']:>9}  {row['state']:10}{row['address']}")
+
+
+def main() -> None:
+    try:
+        sys.exit(app(standalone_mode=False) or 0)  # what a command returns is its exit code
+    except CauceError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2 if isinstance(error, ConfigError) else 1)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        print(f"{error.format_message()}; see `cauce --help`", file=sys.stderr)
+        sys.exit(2)
