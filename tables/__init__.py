@@ -1,0 +1,1 @@
+"""A RocksDB store per table partition and its changelog: stage, write, restore."""

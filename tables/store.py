@@ -1,0 +1,154 @@
+"""One table partition on disk: its values, and the changelog offset at which they are true.
+
+Invariant: values and offset change in one write batch, so a store is always exactly what its changelog says up to its
+offset, whenever the process died. It may be behind Kafka, never ahead of it.
+"""
+
+import json
+import logging
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch, WriteBufferManager
+
+from cauce.errors import StoreCorrupt
+
+log = logging.getLogger(__name__)
+
+META: Final = "meta"  # a column family of its own: no key of a user's table can collide with ours
+META_KEY: Final = b"at"
+STALE_SECONDS: Final = 12 * 3600  # a changelog may forget its tombstones after 24 h: an older store could miss a delete
+MIB: Final = 1 << 20
+NOT_CORRUPT: Final = (
+    "lock",
+    "No space left",
+    "Permission denied",
+    "Too many open files",
+)  # the machine's, not the data's
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose state a store holds. Another cluster or a topic made anew has other values at the same offsets."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    partition: int
+
+
+class StoreMemory:
+    """Bounds what all stores of a process take: one block cache, and one budget for write buffers inside it."""
+
+    def __init__(self, cache_mib: int) -> None:
+        self.cache = Cache(cache_mib * MIB)
+        self.buffers = WriteBufferManager.new_write_buffer_manager_with_cache(
+            cache_mib * MIB // 2, allow_stall=False, cache=self.cache
+        )
+
+    def options(self) -> Options:
+        blocks = BlockBasedOptions()
+        blocks.set_block_cache(self.cache)  # rocksdict's default is 2 GiB for every store
+        blocks.set_cache_index_and_filter_blocks(True)
+        blocks.set_bloom_filter(10, block_based=False)
+        options = Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.create_missing_column_families(True)
+        options.set_block_based_table_factory(blocks)
+        options.set_write_buffer_manager(self.buffers)
+        options.set_write_buffer_size(8 * MIB)
+        options.set_max_background_jobs(2)
+        options.set_keep_log_file_num(2)
+        options.set_max_open_files(64)
+        # a run of deletes is compacted away soon, not when the level fills up: ended sessions must free their space
+        options.add_compact_on_deletion_collector_factory(1024, 256, 0.25)
+        return options
+
+
+class PartitionStore:
+    """Keys and values as bytes, and `offset`: the next changelog record to apply."""
+
+    def __init__(self, path: Path, identity: Identity, memory: StoreMemory) -> None:
+        self.path = path
+        self.identity = identity
+        try:
+            self._db = Rdict(str(path), options=memory.options(), column_families={META: memory.options()})
+            self._meta = self._db.get_column_family(META)
+            self._meta_handle = self._db.get_column_family_handle(META)
+            self.offset = self._read_offset()
+        except StoreCorrupt:
+            self.close()
+            raise
+        except Exception as error:  # rocksdict raises bare Exception for everything
+            if any(sign in str(error) for sign in NOT_CORRUPT):
+                raise
+            raise StoreCorrupt(f"store {path}: {error}") from error
+
+    def _read_offset(self) -> int:
+        """Where to go on from; 0 for a new store. Refuses a store that is somebody else's or too old."""
+        raw = self._meta.get(META_KEY)
+        if raw is None:
+            if next(iter(self._db.keys()), None) is not None:
+                raise StoreCorrupt(f"store {self.path}: has values but no changelog offset")
+            return 0
+        at = json.loads(raw)
+        if at["identity"] != asdict(self.identity):
+            raise StoreCorrupt(f"store {self.path}: belongs to {at['identity']}, not to {asdict(self.identity)}")
+        if time.time() - at["written_at"] > STALE_SECONDS:
+            raise StoreCorrupt(f"store {self.path}: last written over {STALE_SECONDS // 3600} h ago, may miss deletes")
+        return int(at["offset"])
+
+    def get(self, key: bytes) -> bytes | None:
+        return cast("bytes | None", self._db.get(key))
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        return cast("Iterator[tuple[bytes, bytes]]", self._db.items())
+
+    def write(self, changes: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
+        """Apply the changes (None deletes) and move to `offset`, all at once."""
+        batch = WriteBatch(raw_mode=True)
+        for key, value in changes:
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        at = {"identity": asdict(self.identity), "offset": offset, "written_at": time.time()}
+        batch.put(META_KEY, json.dumps(at).encode(), self._meta_handle)
+        self._db.write(batch)
+        self.offset = offset
+
+    def compact(self) -> None:
+        """Give the space of deleted and overwritten values back now, instead of when RocksDB finds it worth it."""
+        self._db.compact_range(None, None)
+
+    def close(self) -> None:
+        # rocksdict keeps the folder locked until every handle of it is gone
+        for name in ("_meta_handle", "_meta", "_db"):
+            handle = self.__dict__.pop(name, None)
+            if isinstance(handle, Rdict):
+                handle.close()
+
+
+def open_store(path: Path, identity: Identity, memory: StoreMemory) -> PartitionStore:
+    """Open the store, or move one that cannot be trusted aside and begin anew: its changelog has everything."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return PartitionStore(path, identity, memory)
+    except StoreCorrupt as reason:
+        aside = set_aside(path)
+        log.warning(
+            "store moved aside, restoring from its changelog", extra={"reason": str(reason), "aside": str(aside)}
+        )
+        return PartitionStore(path, identity, memory)
+
+
+def set_aside(path: Path) -> Path:
+    """Keep one bad copy for a person to look at; an older one makes room."""
+    aside = path.with_name(path.name + ".bad")
+    shutil.rmtree(aside, ignore_errors=True)
+    path.rename(aside)
+    return aside

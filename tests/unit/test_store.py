@@ -1,0 +1,130 @@
+"""The store of a table partition, and what is staged over it."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tables import store as store_module
+from tables.staging import StagedPartition
+from tables.store import Identity, PartitionStore, StoreMemory, open_store
+
+IDENTITY = Identity(cluster="c", topic="t-changelog", topic_id="id", partition=3)
+MEMORY = StoreMemory(cache_mib=8)
+
+
+def contents(store: PartitionStore) -> dict[bytes, bytes]:
+    return dict(store.items())
+
+
+def test_values_and_offset_survive_a_restart_together(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    assert store.offset == 0
+    store.write([(b"a", b"1"), (b"b", b"2")], offset=7)
+    store.write([(b"a", None)], offset=9)
+    store.close()
+    again = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    assert (again.offset, contents(again)) == (9, {b"b": b"2"})
+    again.close()
+
+
+@pytest.mark.parametrize("change", ["cluster", "topic_id"])
+def test_a_foreign_store_is_moved_aside(tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture) -> None:
+    store = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    store.write([(b"a", b"1")], offset=7)
+    store.close()
+    other = Identity(**{**{f: getattr(IDENTITY, f) for f in Identity.__slots__}, change: "another"})
+    fresh = open_store(tmp_path / "s", other, MEMORY)
+    assert (fresh.offset, contents(fresh)) == (0, {})
+    assert (tmp_path / "s.bad").is_dir()
+    assert "moved aside" in caplog.text
+    fresh.close()
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "MANIFEST"])
+def test_a_corrupt_store_is_moved_aside(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    store = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    store.write([(b"a", b"1")], offset=7)
+    store.close()
+    for file in (tmp_path / "s").glob(f"{name}*"):
+        file.write_bytes(b"garbage")
+    fresh = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    assert fresh.offset == 0
+    assert "moved aside" in caplog.text
+    fresh.close()
+
+
+def test_a_store_older_than_the_tombstones_is_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    store.write([(b"a", b"1")], offset=7)
+    store.close()
+    monkeypatch.setattr(store_module.time, "time", lambda now=time.time(): now + store_module.STALE_SECONDS + 1)
+    fresh = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    assert fresh.offset == 0
+    fresh.close()
+
+
+def test_two_workers_cannot_share_a_folder(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    with pytest.raises(Exception, match="lock"):
+        open_store(tmp_path / "s", IDENTITY, MEMORY)
+    store.write([(b"a", b"1")], offset=1)
+    assert contents(store) == {b"a": b"1"}
+    store.close()
+
+
+def test_all_stores_share_one_bounded_cache(tmp_path: Path) -> None:
+    memory = StoreMemory(cache_mib=4)
+    stores = [open_store(tmp_path / str(n), IDENTITY, memory) for n in range(4)]
+    for store in stores:
+        store.write([(b"%06d" % n, random.randbytes(1000)) for n in range(4000)], offset=1)
+        store.compact()  # to files: now reading needs the cache
+    for store in stores:
+        assert sum(1 for _ in store.items()) == 4000
+    assert memory.cache.get_usage() < 6 << 20  # 16 MB were read; the rest above 4 MiB is what the open files pin
+    for store in stores:
+        store.close()
+
+
+def test_deletes_free_their_space(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    for n in range(20):
+        store.write([(b"%d-%d" % (n, i), bytes(range(256)) * 40) for i in range(100)], offset=n)
+    store.close()
+    full = sum(file.stat().st_size for file in (tmp_path / "s").iterdir())
+    store = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    for n in range(20):
+        store.write([(b"%d-%d" % (n, i), None) for i in range(100)], offset=20 + n)
+    store.compact()
+    store.close()
+    left = sum(file.stat().st_size for file in (tmp_path / "s").iterdir())
+    assert left < full / 10, f"{full} bytes before, {left} after all keys are deleted"
+
+
+KEYS = st.sampled_from([b"a", b"b", b"c"])
+WRITES = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.binary(max_size=3)), st.booleans()), max_size=30)
+
+
+@settings(max_examples=30, deadline=None)  # each opens a store on disk
+@given(writes=WRITES)
+def test_staged_reads_are_those_of_a_dictionary_and_only_settling_writes(
+    writes: list[tuple[bytes, bytes | None, bool]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    store = open_store(tmp_path_factory.mktemp("store") / "s", IDENTITY, MEMORY)
+    staged, truth, settled = StagedPartition(store), dict[bytes, bytes](), dict[bytes, bytes]()
+    for offset, (key, value, settle) in enumerate(writes, start=1):
+        staged.put(key, value)
+        if value is None:
+            truth.pop(key, None)
+        else:
+            truth[key] = value
+        if settle:
+            staged.settle(offset)
+            settled = dict(truth)
+        assert dict(staged.items()) == truth
+        assert all(staged.get(key) == truth.get(key) for key in (b"a", b"b", b"c"))
+        assert contents(store) == settled
+    store.close()
