@@ -1,0 +1,114 @@
+"""Where Faust would go on after an error, or quietly break the promise: the process ends, or start is refused."""
+
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from typing import Any
+
+import faust
+from faust.agents import Agent
+from faust.exceptions import Skip
+from faust.streams import Stream
+from faust.topics import Topic
+from faust.types import EventT, Message
+from faust.types.agents import ActorRefT
+from faust.types.topics import TopicT
+from mode import Seconds, want_seconds
+from mode.utils.futures import maybe_async
+
+from cauce.errors import Unsupported
+
+TAKE_WITHIN_SECONDS = 1.0  # a checkpoint waits this long for the buffer of a take()
+
+
+class CrashOnlyAgent(Agent):
+    """An agent that raises ends the process before its event can be acknowledged."""
+
+    async def _execute_actor(self, coro: Awaitable[Any], aref: ActorRefT) -> None:
+        if not isinstance(self.channel, TopicT):
+            self._fail(Unsupported(f"agent {self.name}: in-memory channels are lost in a crash; give it a topic"))
+        await super()._execute_actor(self._fatal(coro), aref)
+
+    async def _fatal(self, coro: Awaitable[Any]) -> Any:
+        try:
+            return await coro
+        except Exception as error:
+            self._fail(error)  # at once: Faust acknowledges the event when it closes the stream, a moment from now
+            raise
+
+    def _fail(self, error: Exception) -> None:
+        self.app.engine.failed(error)  # type: ignore[attr-defined]
+
+
+class StrictTopic(Topic):
+    """A record that cannot be decoded ends the process; Faust would acknowledge it."""
+
+    async def on_key_decode_error(self, exc: Exception, message: Message) -> None:
+        self._fail(exc, message)
+
+    async def on_value_decode_error(self, exc: Exception, message: Message) -> None:
+        self._fail(exc, message)
+
+    def _fail(self, error: Exception, message: Message) -> None:
+        error.add_note(f"record {message.topic}-{message.partition}@{message.offset}")
+        self.app.engine.failed(error)  # type: ignore[attr-defined]
+
+
+class GuardedStream(Stream[Any]):
+    """Ends the process where an error would cost an event; refuses what would hold events over a checkpoint."""
+
+    def add_processor(self, processor: Any) -> None:
+        """Of filter, group_by and the like: not always run by an agent, which would end the process by itself."""
+
+        async def fatal(value: Any) -> Any:
+            try:
+                return await maybe_async(processor(value))
+            except Skip:
+                raise
+            except Exception as error:
+                self._fail(error)
+                raise
+
+        super().add_processor(fatal)
+
+    async def _format_key(self, key: Any, value: Any) -> Any:
+        """Faust drops an event whose group_by key cannot be told."""
+        try:
+            return await super()._format_key(key, value)
+        except Skip as skip:
+            self._fail(skip.__cause__ or skip)
+            raise
+
+    def _fail(self, error: BaseException) -> None:
+        self.app.engine.failed(error)  # type: ignore[attr-defined]
+
+    def noack(self) -> Any:
+        raise Unsupported("stream.noack(): the engine acknowledges an event when the agent asks for the next one")
+
+    def noack_take(self, max_: int, within: Seconds) -> AsyncGenerator[Sequence[Any], None]:
+        raise Unsupported("stream.noack_take(): use take(max_, within=0.1)")
+
+    def take(self, max_: int, within: Seconds) -> AsyncGenerator[Sequence[Any], None]:
+        _check_within("take", within)
+        return super().take(max_, within)
+
+    def take_events(self, max_: int, within: Seconds) -> AsyncGenerator[Sequence[EventT[Any]], None]:
+        _check_within("take_events", within)
+        return super().take_events(max_, within)
+
+    def take_with_timestamp(
+        self, max_: int, within: Seconds, timestamp_field_name: str
+    ) -> AsyncGenerator[Sequence[Any], None]:
+        _check_within("take_with_timestamp", within)
+        return super().take_with_timestamp(max_, within, timestamp_field_name)
+
+
+def _check_within(name: str, within: Seconds | None) -> None:
+    if not within or want_seconds(within) > TAKE_WITHIN_SECONDS:
+        raise Unsupported(
+            f"stream.{name}(within={within}): checkpoints wait for it; use within of {TAKE_WITHIN_SECONDS} s or less"
+        )
+
+
+def check_interpreter() -> None:
+    """Faust's pure Python stream iterator takes from queues around the gate."""
+    if getattr(faust.streams, "_CStreamIterator", None) is None:
+        raise Unsupported("Faust's compiled stream iterator is missing; unset NO_CYTHON, or install its wheel")

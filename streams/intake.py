@@ -1,0 +1,263 @@
+"""The consumer thread: every call to the group consumer is made here, and nowhere else.
+
+Invariant: the group metadata is taken when partitions are assigned and never read again. After a fence the library may
+report generation -1 with no member, and the broker accepts that without fencing anybody.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from faust.types import TP
+
+from cauce.errors import BrokerUnavailable, CauceError, ConfigError, Fenced
+from streams.predecessors import end_transactions_of_the_gone
+from streams.transaction import Member
+
+log = logging.getLogger(__name__)
+
+TAKE_AT_MOST: Final = 500  # records a call: enough to spare calls, few enough that a rebalance is served soon
+POLL_SECONDS: Final = 0.1
+BUDGET_BYTES: Final = 16 << 20  # read and not finished, per topic: 64 batches of 256 KiB
+BUDGET_RECORDS: Final = 4096
+ENDS_EVERY_SECONDS: Final = 1.0
+PROPAGATION_SECONDS: Final = 15.0  # a new topic reaches the brokers one by one, usually within a second
+COMMITTED_SECONDS: Final = 30.0  # a pending commit of a former owner is ended by its transaction time-out at the latest
+
+
+class Rebalanced(Protocol):
+    """What the event loop does about partitions; the consumer thread waits for `released`."""
+
+    async def released(self) -> None: ...
+    def assigned(
+        self, tps: frozenset[TP], offsets: Mapping[TP, int], owners: Mapping[TP, str], member: Member
+    ) -> None: ...
+    def at_end(self, tp: TP, offset: int) -> None: ...
+    def received(self, messages: Sequence[Message]) -> None: ...
+    def failed(self, error: CauceError) -> None: ...
+
+
+def consumer_config(client: Mapping[str, str], group: str, instance: str, session_timeout_ms: int) -> dict[str, Any]:
+    return {
+        **client,
+        "group.id": group,
+        "group.instance.id": instance,
+        "group.protocol": "classic",  # KIP-848 keeps a killed instance's id taken for over a minute
+        "partition.assignment.strategy": "range",  # equal partition counts: what is joined goes to one worker
+        "session.timeout.ms": session_timeout_ms,
+        "heartbeat.interval.ms": max(session_timeout_ms // 6, 200),
+        "isolation.level": "read_committed",  # also makes the committed offsets wait for a pending commit
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,  # tells the end from a trailing commit marker: else lag never gets to 0
+        "fetch.wait.max.ms": 100,
+        "fetch.error.backoff.ms": 100,
+        "queued.min.messages": 2000,
+        "queued.max.messages.kbytes": 16 << 10,
+        "reconnect.backoff.max.ms": 1000,
+        "topic.metadata.refresh.interval.ms": 10_000,
+        "logger": log,
+    }
+
+
+class Budget:
+    """Records and bytes read and not finished, by topic: back pressure by what is outstanding."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bytes: Counter[str] = Counter()
+        self._records: Counter[str] = Counter()
+        self.freed = threading.Event()
+
+    def take(self, topic: str, size: int) -> None:
+        with self._lock:
+            self._bytes[topic] += size
+            self._records[topic] += 1
+
+    def give_back(self, topic: str, size: int) -> None:
+        with self._lock:
+            self._bytes[topic] -= size
+            self._records[topic] -= 1
+        self.freed.set()
+
+    def reset(self) -> None:
+        with self._lock:
+            self._bytes.clear()
+            self._records.clear()
+        self.freed.set()
+
+    def over(self, topic: str) -> bool:
+        return self._bytes[topic] >= BUDGET_BYTES or self._records[topic] >= BUDGET_RECORDS
+
+    def under(self, topic: str) -> bool:
+        """Half free: the distance between the two keeps a topic from being paused and resumed at every record."""
+        return self._bytes[topic] <= BUDGET_BYTES // 2 and self._records[topic] <= BUDGET_RECORDS // 2
+
+
+class Intake(threading.Thread):
+    """Joins the group, reads, hands over. Ends by `leave`, or by telling the worker what failed."""
+
+    def __init__(
+        self,
+        client: Mapping[str, str],
+        config: Mapping[str, Any],
+        topics: Iterable[str],
+        transactional_id: str,
+        worker: Rebalanced,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        super().__init__(name="intake", daemon=True)
+        self.budget = Budget()
+        self._client = client
+        self._group: str = config["group.id"]
+        self._topics = sorted(topics)
+        self._transactional_id = transactional_id
+        self._worker = worker
+        self._loop = loop
+        self._leaving = threading.Event()
+        self._flowing = threading.Event()
+        self._paused: set[str] = set()
+        self._ends_at = 0.0
+        self.ends: dict[TP, int] = {}  # of the assigned partitions, as last heard; replaced, never changed
+        self._consumer = Consumer(dict(config))
+
+    def flow(self) -> None:
+        """Tables are restored: let records come. Called on the event loop, done in this thread."""
+        self._flowing.set()
+
+    def leave(self) -> None:
+        self._leaving.set()
+        self.budget.freed.set()
+
+    def run(self) -> None:
+        try:
+            self._subscribe()
+            while not self._leaving.is_set():
+                self._read()
+        except CauceError as error:
+            self._tell(self._worker.failed, error)
+        except KafkaException as error:
+            self._tell(self._worker.failed, BrokerUnavailable(f"consumer: {error.args[0]}"))
+        finally:
+            self._consumer.close()
+
+    def _subscribe(self) -> None:
+        self._consumer.subscribe(
+            self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def _read(self) -> None:
+        assigned = {tp.topic for tp in self._consumer.assignment()}
+        if self._flowing.is_set():
+            self._pause_and_resume(assigned)
+        if assigned and all(self.budget.over(topic) for topic in assigned):
+            self.budget.freed.clear()
+            self.budget.freed.wait(POLL_SECONDS)
+            messages = self._consumer.consume(1, 0)  # serves a rebalance, too
+        else:
+            messages = self._consumer.consume(TAKE_AT_MOST, POLL_SECONDS)
+        self._look_at_ends()
+        good = [message for message in messages if self._is_record(message)]
+        for message in good:
+            self.budget.take(message.topic() or "", len(message.key() or b"") + len(message.value() or b""))
+        if good:
+            self._tell(self._worker.received, good)
+
+    def _look_at_ends(self) -> None:
+        """What the last fetches said, for lag: costs no request."""
+        if time.monotonic() - self._ends_at >= ENDS_EVERY_SECONDS:
+            self._ends_at = time.monotonic()
+            self.ends = {
+                TP(tp.topic, tp.partition): self._consumer.get_watermark_offsets(tp, cached=True)[1]
+                for tp in self._consumer.assignment()
+            }
+
+    def _pause_and_resume(self, assigned: set[str]) -> None:
+        """Hold back a topic whose agents are slow, so that the others go on. A lone topic is simply not read."""
+        over = {topic for topic in assigned if self.budget.over(topic)}
+        if over == assigned:
+            return
+        pause = over - self._paused
+        resume = {topic for topic in self._paused if self.budget.under(topic)}
+        if pause:
+            self._consumer.pause(self._partitions_of(pause))
+        if resume:
+            self._consumer.resume(self._partitions_of(resume))
+        self._paused = (self._paused | pause) - resume
+
+    def _partitions_of(self, topics: set[str]) -> list[TopicPartition]:
+        return [tp for tp in self._consumer.assignment() if tp.topic in topics]
+
+    def _is_record(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            return True
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._tell(self._worker.at_end, TP(message.topic() or "", message.partition() or 0), message.offset())
+            return False
+        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            self._wait_until_known(message.topic() or "")
+            return False
+        if error.code() in (KafkaError._MAX_POLL_EXCEEDED, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID):
+            raise Fenced(f"consumer: {error.str()}; another worker has the partitions")
+        if error.fatal():
+            raise Fenced(f"consumer: {error.name()} {error.str()}")
+        if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED):
+            raise ConfigError(f"consumer: {error.str()}; grant this worker READ on its topics and its group")
+        log.warning("consumer error, it goes on", extra={"error": error.str()})
+        return False
+
+    def _wait_until_known(self, topic: str) -> None:
+        """Only a topic that stays unknown is an error: the broker asked may not have heard yet of one just made."""
+        log.warning("topic not known yet, waiting for it", extra={"topic": topic})
+        deadline = time.monotonic() + PROPAGATION_SECONDS
+        while self._consumer.list_topics(topic, PROPAGATION_SECONDS).topics[topic].error is not None:
+            if time.monotonic() > deadline:
+                raise ConfigError(f"topic {topic} does not exist; create it, or check the name and the prefix")
+            time.sleep(POLL_SECONDS)
+        self._subscribe()  # asks for the metadata anew, now
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Find where to go on, tell the event loop, and stay paused until the tables are restored."""
+        member = consumer.consumer_group_metadata()
+        committed: list[TopicPartition] = []
+        if partitions:
+            end_transactions_of_the_gone(self._client, self._group, self._transactional_id, partitions)
+            committed = consumer.committed(partitions, COMMITTED_SECONDS)
+        owners = {TP(tp.topic, tp.partition): tp.metadata or "" for tp in committed}
+        positions = [
+            TopicPartition(tp.topic, tp.partition, tp.offset if tp.offset >= 0 else OFFSET_BEGINNING)
+            for tp in committed
+        ]
+        self._flowing.clear()
+        consumer.assign(positions)
+        consumer.pause(positions)
+        self._paused = {tp.topic for tp in positions}
+        offsets = {TP(tp.topic, tp.partition): max(tp.offset, 0) for tp in positions}
+        self._tell(self._worker.assigned, frozenset(offsets), offsets, owners, member)
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Finish and commit what was begun, then let go. The generation stays ours until this returns."""
+        self._flowing.clear()
+        self._ask(self._worker.released)
+        self.budget.reset()
+        consumer.unassign()
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._tell(self._worker.failed, Fenced("consumer: partitions lost, the session ended; another worker has them"))
+        consumer.unassign()
+
+    def _tell(self, function: Callable[..., None], *arguments: Any) -> None:
+        self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _ask(self, function: Callable[[], Awaitable[None]]) -> None:
+        async def asked() -> None:
+            await function()
+
+        asyncio.run_coroutine_threadsafe(asked(), self._loop).result()

@@ -1,0 +1,151 @@
+"""Restoring tables: read each changelog from where its store stands to the END it had once the offsets were stable.
+
+Invariant: the end is the log end, not the last stable offset, and it is asked for after the committed offsets are
+stable: an open transaction of a zombie may hold the stable offset below changelog records that are committed already.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from faust.types import TP
+
+from cauce.errors import BrokerUnavailable
+from tables.store import PartitionStore
+
+log = logging.getLogger(__name__)
+
+REQUEST_SECONDS: Final = 15.0
+TAKE_AT_MOST: Final = 10_000
+TAKE_SECONDS: Final = 0.2
+STALLED_SECONDS: Final = 60.0  # nothing came and the end is not reached: an open transaction outlived its time-out
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a restore is, for metrics and logs. Written by the restore thread, read by anyone."""
+
+    wanted: int = 0  # offsets between the stores and the ends; compacted ones will never come
+    records: int = 0
+    size_bytes: int = 0
+    passed: int = 0  # offsets left behind
+    started_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started_at
+
+    @property
+    def seconds_left(self) -> float:
+        if self.passed == 0:
+            return float("inf") if self.wanted else 0.0
+        return self.seconds * max(self.wanted - self.passed, 0) / self.passed
+
+
+class Changelogs:
+    """Facts about changelog topics, asked of the cluster once an assignment."""
+
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._admin = AdminClient(dict(client), logger=log)
+
+    def identify(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
+        """The cluster's id, and the id of each topic: a topic deleted and made again is another one."""
+        names = sorted(topics)
+        cluster = self._admin.describe_cluster(request_timeout=REQUEST_SECONDS).result().cluster_id
+        if not names:
+            return str(cluster), {}
+        described = self._admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_SECONDS)
+        return str(cluster), {name: str(future.result().topic_id) for name, future in described.items()}
+
+    def ends(self, tps: Iterable[TP]) -> dict[TP, int]:
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        wanted = {TopicPartition(tp.topic, tp.partition): latest for tp in tps}
+        if not wanted:
+            return {}
+        answer = self._admin.list_offsets(
+            wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_SECONDS
+        )
+        return {TP(tp.topic, tp.partition): future.result().offset for tp, future in answer.items()}
+
+
+class Restore:
+    """Brings a set of stores up to their ends. Blocking; runs in a thread of its own, and can be cancelled."""
+
+    def __init__(self, client: Mapping[str, str], stores: Mapping[TP, PartitionStore], ends: Mapping[TP, int]) -> None:
+        self.progress = Progress()
+        self._client = client
+        self._stores = stores
+        self._ends = ends
+        self._cancelled = threading.Event()
+        self._pending = {tp for tp, store in stores.items() if store.offset < ends[tp]}
+        self.progress.wanted = sum(ends[tp] - stores[tp].offset for tp in self._pending)
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def run(self) -> bool:
+        """Return whether every store has reached its end (not, if cancelled)."""
+        if self._pending:
+            consumer = Consumer(self._config())
+            try:
+                consumer.assign(
+                    [TopicPartition(tp.topic, tp.partition, self._stores[tp].offset) for tp in self._pending]
+                )
+                self._read_to_the_ends(consumer)
+            finally:
+                consumer.close()
+        return not self._cancelled.is_set()
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            **self._client,
+            "group.id": f"restore-{uuid4()}",  # the library wants one; nothing joins or commits
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 50,
+            "fetch.message.max.bytes": 4 << 20,
+            "queued.min.messages": 1_000_000,
+            "queued.max.messages.kbytes": 64 << 10,
+            "logger": log,
+        }
+
+    def _read_to_the_ends(self, consumer: Consumer) -> None:
+        last_news = time.monotonic()
+        while self._pending and not self._cancelled.is_set():
+            messages = consumer.consume(TAKE_AT_MOST, TAKE_SECONDS)
+            if messages:
+                last_news = time.monotonic()
+                self._apply(messages)
+            elif time.monotonic() - last_news > STALLED_SECONDS:
+                raise BrokerUnavailable(
+                    f"restore: nothing came for {STALLED_SECONDS} s, waiting for {self._pending}"
+                )
+
+    def _apply(self, messages: Sequence[Any]) -> None:
+        changes: dict[TP, dict[bytes, bytes | None]] = {}
+        reached: dict[TP, int] = {}
+        for message in messages:
+            error = message.error()
+            tp = TP(message.topic(), message.partition())
+            if error is None:
+                changes.setdefault(tp, {})[message.key()] = message.value()
+                reached[tp] = message.offset() + 1
+                self.progress.records += 1
+                self.progress.size_bytes += len(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                reached[tp] = max(message.offset(), reached.get(tp, 0))
+            else:
+                raise BrokerUnavailable(f"restore of {tp.topic}-{tp.partition}: {error.str()}")
+        for tp, offset in reached.items():
+            self.progress.passed += offset - self._stores[tp].offset
+            self._stores[tp].write(changes.get(tp, {}).items(), offset)
+            if offset >= self._ends[tp]:
+                self._pending.discard(tp)

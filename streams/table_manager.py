@@ -1,0 +1,151 @@
+"""The tables of an app over assignments: open, restore, stage, settle, and in the end forget.
+
+Invariant: a table partition can be used only between the end of its restore and the moment it is given up.
+"""
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from faust.tables.manager import TableManager
+from faust.types import TP
+
+from cauce.errors import ConfigError, Unsupported
+from streams.recovery import Changelogs, Progress, Restore
+from tables.staging import StagedPartition
+from tables.store import Identity, PartitionStore, StoreMemory, open_store, set_aside
+from tables.table import StagedStore, StagedTable
+
+if TYPE_CHECKING:
+    from streams.options import Options
+
+log = logging.getLogger(__name__)
+
+
+class StagedTableManager(TableManager):
+    """Faust's table manager without its recovery; the engine says when partitions come and go."""
+
+    restore_progress: Progress | None = None
+
+    def __init__(self, app: Any, **kwargs: Any) -> None:
+        super().__init__(app, **kwargs)
+        self._staged: dict[TP, StagedPartition] = {}  # by changelog partition
+        self._restore: Restore | None = None
+        self._memory: StoreMemory | None = None
+
+    @property
+    def _options(self) -> "Options":
+        return self.app.options  # type: ignore[attr-defined, no-any-return]
+
+    async def on_start(self) -> None:
+        self._tables_finalized.set()
+        for table in self.values():
+            if not isinstance(table, StagedTable) or not isinstance(table.data, StagedStore):
+                raise Unsupported(f"table {table.name}: {type(table).__name__} is not staged; use app.Table()")
+            await table.maybe_start()
+        self._tables_registered.set()
+
+    async def on_stop(self) -> None:
+        for table in self.values():
+            await table.stop()
+
+    async def wait_until_recovery_completed(self) -> bool:
+        """Timers and tasks start after this: the first time that the worker is ready."""
+        return await self.wait_for_stopped(self.app.engine.settled)  # type: ignore[attr-defined]
+
+    # ---- the engine's side
+
+    async def take_over(self, tps: frozenset[TP]) -> bool:
+        """Open and restore every table for these input partitions. False if cancelled on the way."""
+        started = time.monotonic()
+        partitions = sorted({tp.partition for tp in tps})
+        opened = await asyncio.to_thread(self._open, partitions)
+        restore = self._restore
+        assert restore is not None
+        complete = await asyncio.to_thread(restore.run)
+        if complete:
+            self._staged = {tp: StagedPartition(store) for tp, store in opened.items()}
+            for tp, staged in self._staged.items():
+                self._changelogs[tp.topic].data.partitions[tp.partition] = staged  # type: ignore[attr-defined]
+            log.info(
+                "tables restored",
+                extra={
+                    "records": restore.progress.records,
+                    "bytes": restore.progress.size_bytes,
+                    "seconds": round(time.monotonic() - started, 3),
+                },
+            )
+        else:
+            for store in opened.values():
+                store.close()
+        return complete
+
+    def _open(self, partitions: Sequence[int]) -> dict[TP, PartitionStore]:
+        if self._memory is None:
+            self._memory = StoreMemory(self._options.store_cache_mib)
+        changelogs = Changelogs(self._options.kafka)
+        cluster, topic_ids = changelogs.identify(self._changelogs)
+        wanted = [TP(topic, partition) for topic in topic_ids for partition in partitions]
+        ends = changelogs.ends(wanted)
+        stores = {}
+        for tp in wanted:
+            path = self._folder(self._changelogs[tp.topic].name, tp.partition)
+            identity = Identity(cluster, tp.topic, topic_ids[tp.topic], tp.partition)
+            try:
+                store = open_store(path, identity, self._memory)
+                if store.offset > ends[tp]:
+                    store.close()
+                    log.warning("store is ahead of its changelog, moved aside", extra={"store": str(path)})
+                    set_aside(path)
+                    store = open_store(path, identity, self._memory)
+            except Exception as error:
+                raise ConfigError(f"store {path}: {error}; free the disk or the folder, then restart") from error
+            stores[tp] = store
+        self._restore = Restore(self._options.kafka, stores, ends)
+        self.restore_progress = self._restore.progress
+        return stores
+
+    def _folder(self, table: str, partition: int) -> Path:
+        return self._options.data / "tables" / table / str(partition)
+
+    def cancel_restore(self) -> None:
+        if self._restore is not None:
+            self._restore.cancel()
+
+    async def give_up(self) -> None:
+        """Close every partition. The files stay for a while: they may come back, and restore only their tail."""
+        for table in self.values():
+            table.data.partitions.clear()
+        staged, self._staged = self._staged, {}
+        self._restore = None
+        for partition in staged.values():
+            await asyncio.to_thread(partition.store.close)
+
+    def forget_unowned(self) -> None:
+        """Remove what belongs to partitions that moved away long ago."""
+        owned = {partition.store.path for partition in self._staged.values()}
+        oldest = time.time() - self._options.keep_unowned_seconds
+        for path in (self._options.data / "tables").glob("*/*"):
+            if path not in owned and _last_written(path) < oldest:
+                log.info("state of a partition that moved away removed", extra={"store": str(path)})
+                shutil.rmtree(path, ignore_errors=True)
+
+    def changes(self) -> Sequence[tuple[TP, Mapping[bytes, bytes | None]]]:
+        return [(tp, staged.changes) for tp, staged in self._staged.items() if staged.changes]
+
+    def settle(self, offsets: Mapping[TP, int]) -> None:
+        for tp, staged in self._staged.items():
+            if staged.changes:
+                staged.settle(offsets[tp])
+
+    @property
+    def staged_bytes(self) -> int:
+        return sum(staged.staged_bytes for staged in self._staged.values())
+
+
+def _last_written(path: Path) -> float:
+    return max((entry.stat().st_mtime for entry in path.iterdir()), default=path.stat().st_mtime)

@@ -1,0 +1,150 @@
+"""The one transactional producer of a worker: everything it sends, and the offsets of what it read, commit together.
+
+Invariant: nothing commits without offsets, because the group generation that travels with them is what makes a stale
+worker fail (docs/exactly-once.md). Any error here ends the process; no call is tried again.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from faust.types import TP
+
+from cauce.errors import BrokerUnavailable, CauceError, CommitUncertain, Fenced
+
+log = logging.getLogger(__name__)
+
+FENCED: Final = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+    }
+)
+INIT_SECONDS: Final = 30.0  # a former self may hold a transaction that a dying coordinator has to end first
+POLL_SECONDS: Final = 0.05
+ANY_TOPIC: Final = "__consumer_offsets"
+
+Delivered = Callable[[KafkaError | None, Any], None]
+Member = object  # the consumer's group metadata, opaque: member id and generation at the time of the assignment
+
+
+def producer_config(client: Mapping[str, str], transactional_id: str, timeout_ms: int) -> dict[str, Any]:
+    return {
+        **client,
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": timeout_ms,
+        "partitioner": "murmur2_random",  # where Java's and Faust's own producer put a key
+        "linger.ms": 5,
+        "batch.size": 1 << 20,
+        "compression.type": "lz4",
+        "message.max.bytes": 8 << 20,
+        "queue.buffering.max.kbytes": 256 << 10,
+        "queue.buffering.max.messages": 1_000_000,
+        "log.thread.name": False,
+        "logger": log,
+    }
+
+
+class Transaction:
+    """Blocking calls, made from the checkpoint thread; only `produce` is called on the event loop."""
+
+    def __init__(self, client: Mapping[str, str], transactional_id: str, timeout_ms: int) -> None:
+        self.id = transactional_id
+        self._timeout = timeout_ms / 1000
+        self._producer = Producer(producer_config(client, transactional_id, timeout_ms))
+        self._closing = threading.Event()
+        self._failure: KafkaError | None = None
+        self._poller = threading.Thread(target=self._poll, name="deliveries", daemon=True)
+
+    def initialise(self) -> None:
+        """Become the only holder of the id: a former self is fenced, and its open transaction ended."""
+        take_over_id(self._producer, self.id)
+        self._poller.start()
+
+    def begin(self) -> None:
+        with doorway("begin_transaction", self.id):
+            self._producer.begin_transaction()
+
+    def produce(self, topic: str, key: bytes | None, value: bytes | None, delivered: Delivered, **options: Any) -> None:
+        def on_delivery(error: KafkaError | None, message: Any) -> None:
+            if error is not None and self._failure is None:
+                self._failure = error
+            delivered(error, message)
+
+        with doorway("produce", self.id):
+            self._producer.produce(topic, key=key, value=value, on_delivery=on_delivery, **options)
+
+    def flush(self) -> None:
+        """Return when every record is acknowledged by all replicas in sync, or raise."""
+        remaining = self._producer.flush(self._timeout)
+        if remaining:
+            raise BrokerUnavailable(f"transaction {self.id}: {remaining} records not acknowledged in {self._timeout} s")
+        if self._failure is not None:
+            raise translated(self._failure, f"transaction {self.id}: a record was not acknowledged")
+
+    def send_offsets(self, offsets: Mapping[TP, int], member: Member) -> None:
+        """Put what was read into the transaction. The id goes along as metadata: whoever owns the partition next knows
+        whose open transaction to end."""
+        if not offsets:
+            raise CommitUncertain(f"transaction {self.id}: no offsets, so nothing would fence a stale worker; a bug")
+        positions = [TopicPartition(tp.topic, tp.partition, offset, self.id) for tp, offset in offsets.items()]
+        with doorway("send_offsets_to_transaction", self.id):
+            self._producer.send_offsets_to_transaction(positions, member, self._timeout)
+
+    def commit(self) -> None:
+        with doorway("commit_transaction", self.id):
+            self._producer.commit_transaction(self._timeout)
+
+    def abort(self, timeout_seconds: float) -> None:
+        with doorway("abort_transaction", self.id):
+            self._producer.abort_transaction(timeout_seconds)
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._poller.is_alive():
+            self._poller.join()
+
+    def _poll(self) -> None:
+        """Serve delivery reports while nobody flushes, so that awaiting a send does not wait for the checkpoint."""
+        while not self._closing.is_set():
+            self._producer.poll(POLL_SECONDS)
+
+
+def fence(client: Mapping[str, str], transactional_ids: Iterable[str], timeout_ms: int) -> None:
+    """End the open transactions of workers that are gone, so that nobody waits for them to time out."""
+    for transactional_id in sorted(transactional_ids):
+        log.warning("fencing a worker that left", extra={"transactional_id": transactional_id})
+        take_over_id(Producer(producer_config(client, transactional_id, timeout_ms)), transactional_id)
+
+
+def take_over_id(producer: Producer, transactional_id: str) -> None:
+    with doorway("init_transactions", transactional_id):
+        producer.list_topics(ANY_TOPIC, INIT_SECONDS)  # connects; asked before that, the library waits half a second
+        producer.init_transactions(INIT_SECONDS)
+
+
+class doorway:  # noqa: N801 reads as a statement
+    """Turns librdkafka's errors into ours."""
+
+    def __init__(self, call: str, transactional_id: str) -> None:
+        self._where = f"transaction {transactional_id}: {call}"
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, KafkaException):
+            raise translated(error.args[0], self._where) from error
+
+
+def translated(error: KafkaError, where: str) -> CauceError:
+    if error.code() in FENCED:
+        return Fenced(f"{where}: {error.str()}; another worker goes on from the last commit, nothing was lost")
+    if error.code() == KafkaError._TIMED_OUT or error.retriable():
+        return CommitUncertain(f"{where}: {error.str()}; a restart finds out how it ended")
+    return BrokerUnavailable(f"{where}: {error.name()} {error.str()}; a restart goes on from the last commit")
