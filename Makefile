@@ -18,7 +18,7 @@ $(STAMP): requirements.lock requirements-uv.lock pyproject.toml
 		{ echo "Cauce needs Python 3.11 or newer, and $(PYTHON) is older: make PYTHON=python3.12 setup" >&2; exit 2; }
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
-	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 

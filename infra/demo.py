@@ -95,7 +95,7 @@ def await_table(bootstrap: str, sent: Counter[str]) -> dict[str, dict[str, int]]
     def counted() -> bool:
         for message in consumer.consume(1000, 0.2):
             if message.error() is None:
-                table[json.loads(message.key() or b"")] = json.loads(message.value() or b"")
+                table[(message.key() or b"").decode()] = json.loads(message.value() or b"")
         return sum(value["batches"] for value in table.values()) >= sent.total()
 
     try:

@@ -45,7 +45,8 @@ Observer = Callable[["Checkpoint", CheckpointState], None]
 
 
 class Work(Protocol):
-    """What a checkpoint needs of the worker around it. All of it runs on the event loop, but for `write_stores`."""
+    """What a checkpoint needs of the worker around it. The last two are called in the checkpoint thread: between sealed
+    and stored nobody else touches the tables' changes."""
 
     async def reach_event_boundary(self) -> None: ...
     def offsets(self) -> Mapping[TP, int]: ...
@@ -72,7 +73,7 @@ class Checkpoint:
     async def commit(self) -> None:
         """Five steps; their order is the guarantee (docs/exactly-once.md)."""
         await self._seal()  # 1. close on an event boundary
-        self._produce_changelog()  # 2. changelog and answers, inside the transaction
+        await self._produce_changelog()  # 2. changelog and answers, inside the transaction
         await self._flush()  # 3. every record acknowledged, or raise
         await self._commit_transaction()  # 4. offsets with the group generation: a stale worker fails here
         await self._write_store()  # 5. one RocksDB batch a partition: values and changelog offset together
@@ -82,8 +83,8 @@ class Checkpoint:
         self._offsets = self._work.offsets()
         self._move(CheckpointState.SEALED)
 
-    def _produce_changelog(self) -> None:
-        self._work.produce_changelog()
+    async def _produce_changelog(self) -> None:
+        await self._threaded(self._work.produce_changelog)
 
     async def _flush(self) -> None:
         await self._threaded(self._transaction.flush)

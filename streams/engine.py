@@ -12,27 +12,26 @@ import contextlib
 import logging
 import threading
 import time
-from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from faust.types import TP, ConsumerMessage, Message
-from faust.types.tuples import RecordMetadata
+from faust.types import TP, Message
 
 from cauce.errors import CauceError, Fenced
 from streams.checkpoint import Checkpoint, CheckpointState
 from streams.gate import Gate, InFlight
+from streams.inbox import Inbox
 from streams.intake import Intake, consumer_config
 from streams.metrics import Metrics
 from streams.options import Options
+from streams.outbox import Outbox
 from streams.recovery import Progress
 from streams.transaction import Member, Transaction
 
 log = logging.getLogger(__name__)
 
-Sent = asyncio.Future[RecordMetadata]
 TIDY_SECONDS: Final = 60.0
 ABORT_SECONDS: Final = 3.0  # of a dying worker; if it takes longer, the next owner ends the transaction
 
@@ -81,46 +80,36 @@ class Router(Protocol):
 
 
 class Engine:
-    """One per worker process."""
+    """One per worker process. Importing an app makes one; `start` connects."""
 
     def __init__(self, options: Options, group: str, tables: Tables, router: Router) -> None:
         self.options = options
         self.group = group
+        self.transactional_id = f"{group}.{options.worker_id}"
         self.gate = Gate()
-        self.in_flight = InFlight(self._finished)
+        self.inbox = Inbox(self._finished)
+        self.outbox = Outbox(self._look_whether_due)
         self.metrics = Metrics(self)
         self.phase = Phase.JOINING
         self.assignment: frozenset[TP] = frozenset()
         self.positions: dict[TP, int] = {}  # what is committed, per assigned partition
         self.read_to_end: dict[TP, int] = {}  # offset at which a partition's end was last seen
-        self.acked: defaultdict[TP, list[int]] = defaultdict(list)
-        self.acked_index: defaultdict[TP, set[int]] = defaultdict(set)  # the same, as Faust's streams want it
-        self.generation = 0
         self.last_commit_at = time.monotonic()
-        self.settled = asyncio.Event()  # running, or running without partitions
+        self.settled = asyncio.Event()  # running, with or without partitions
         self._tables = tables
         self._router = router
-        self.transactional_id = f"{group}.{options.worker_id}"
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._intake: Intake | None = None
-        self._outstanding: Counter[TP] = Counter()  # records received and not finished
-        self._inbox: deque[ConsumerMessage] = deque()
-        self._inbox_filled = asyncio.Event()
+        self._generation = 0
         self._member: Member | None = None
+        self._unclaimed: dict[TP, int] = {}  # partitions whose offsets do not carry our name yet
         self._open: Checkpoint | None = None
         self._numbers = 0
-        self._lock = asyncio.Lock()
-        self._may_send = asyncio.Event()
+        self._lock = asyncio.Lock()  # one checkpoint, release or tidying at a time
         self._due = asyncio.Event()
-        self._sent_bytes = 0
-        self._sent = 0
-        self._unclaimed: dict[TP, int] = {}
         self._changelog_ends: dict[TP, int] = {}
-        self._delivered: deque[tuple[Sent, Any, Any]] = deque()
-        self._delivery_told = threading.Event()
-        self._waiting_sends: list[Callable[[], None]] = []
         self._taking_over: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop  # these two exist once started: importing an app connects nowhere
+        self._loop: asyncio.AbstractEventLoop
         self._transaction: Transaction
 
     # ---- start and stop
@@ -128,8 +117,8 @@ class Engine:
     async def start(self) -> None:
         """Fence a former self. Everything else waits for this: its open transaction may hide what is committed."""
         self._loop = asyncio.get_running_loop()
-        self._transaction = Transaction(self.options.kafka, self.transactional_id, self.options.transaction_timeout_ms)
         started = time.monotonic()
+        self._transaction = Transaction(self.options.kafka, self.transactional_id, self.options.transaction_timeout_ms)
         await self._guard(self._threaded(self._transaction.initialise))
         log.info("transactional id is ours", extra={"id": self.transactional_id, "seconds": time.monotonic() - started})
 
@@ -138,10 +127,9 @@ class Engine:
             return
         if self._intake is not None:
             raise Fenced(f"topics changed while running, now {sorted(topics)}; a restart joins with the new list")
-        config = consumer_config(
-            self.options.kafka, self.group, self.options.worker_id, self.options.session_timeout_ms
-        )
-        self._intake = Intake(self.options.kafka, config, topics, self.transactional_id, self, self._loop)
+        options = self.options
+        config = consumer_config(options.kafka, self.group, options.worker_id, options.session_timeout_ms)
+        self._intake = Intake(options.kafka, config, topics, self.transactional_id, self, self._loop)
         self._intake.start()
 
     async def stop(self) -> None:
@@ -163,7 +151,7 @@ class Engine:
             return
         self.phase = Phase.FAILED
         self.gate.close()
-        self._may_send.clear()
+        self.outbox.close()
         self.metrics.failed(error)
         log.error(
             "worker ends, the next one goes on from the last commit",
@@ -180,7 +168,7 @@ class Engine:
                 log.info("transaction not aborted, its next holder will", extra={"reason": str(second)})
         self.options.on_fatal(error)
 
-    # ---- partitions come and go (called from the consumer thread through the loop)
+    # ---- partitions come and go (called from the consumer thread, through the loop)
 
     def assigned(self, tps: frozenset[TP], offsets: Mapping[TP, int], owners: Mapping[TP, str], member: Member) -> None:
         self._member = member
@@ -191,11 +179,10 @@ class Engine:
     async def _take_over(self, tps: frozenset[TP]) -> None:
         self.phase = Phase.RESTORING
         self.assignment = tps
-        self.generation += 1
-        self._forget_acked()
+        self._generation += 1
         self.read_to_end.clear()
-        log.info("partitions assigned", extra={"partitions": len(tps), "generation": self.generation})
-        await self._router.on_assigned(tps, self.generation)
+        log.info("partitions assigned", extra={"partitions": len(tps), "generation": self._generation})
+        await self._router.on_assigned(tps, self._generation)
         if not await self._tables.take_over(tps):
             return  # taken from us again while restoring
         if tps:
@@ -219,96 +206,36 @@ class Engine:
             self._tables.cancel_restore()
             await asyncio.wait([self._taking_over])
             self._taking_over = None
-        if self.phase is Phase.RUNNING and self.assignment:
-            async with self._lock:
+        async with self._lock:
+            if self.phase is Phase.RUNNING and self.assignment:
                 await self.reach_event_boundary()
                 if self._dirty:
                     await self._commit()
-        self.gate.close()
-        self._may_send.clear()
-        self.settled.clear()
-        self._inbox.clear()
-        self._outstanding.clear()
-        self._router.clear_queues()
-        await self._tables.give_up()
-        self.assignment = frozenset()
-        if self.phase is Phase.RUNNING:
-            self.phase = Phase.RELEASED
+            self.gate.close()
+            self.outbox.close()
+            self.settled.clear()
+            self.inbox.clear()
+            self._router.clear_queues()
+            await self._tables.give_up()
+            self.assignment = frozenset()
+            if self.phase is Phase.RUNNING:
+                self.phase = Phase.RELEASED
 
     # ---- records in
 
-    def received(self, messages: Sequence[Any]) -> None:
-        for record in messages:
-            tp = TP(record.topic(), record.partition())
-            kind, timestamp = record.timestamp()
-            self._outstanding[tp] += 1
-            self._inbox.append(
-                ConsumerMessage(
-                    tp.topic, tp.partition, record.offset(), timestamp / 1000, kind, record.headers() or [],
-                    record.key(), record.value(), None, tp=tp, generation_id=self.generation,
-                )
-            )  # fmt: skip
-        self._inbox_filled.set()
+    def received(self, records: Sequence[Any]) -> None:
+        self.inbox.received(records, self._generation)
 
     def at_end(self, tp: TP, offset: int) -> None:
         self.read_to_end[tp] = offset
 
     async def deliver(self) -> None:
-        """Hand messages to the agents' queues, for as long as the worker lives."""
-        while True:
-            await self._inbox_filled.wait()
-            self._inbox_filled.clear()
-            while self._inbox:
-                await self._router.on_message(self._inbox.popleft())
+        await self.inbox.deliver(self._router.on_message)
 
     def _finished(self, message: Message) -> None:
         if self._intake is not None:
             self._intake.budget.give_back(message.topic, len(message.key or b"") + len(message.value or b""))
-        self._outstanding[message.tp] -= 1
         self._look_whether_due()
-
-    # ---- records out
-
-    async def sendable(self) -> None:
-        """Wait while a checkpoint is being committed, or while no partition is ours. An event never waits here."""
-        while not self._may_send.is_set():
-            await self._may_send.wait()
-
-    def send(self, topic: str, key: bytes | None, value: bytes | None, **options: Any) -> Sent:
-        """Produce into the open transaction. The future is done once the replicas have the record."""
-        future: Sent = self._loop.create_future()
-
-        def delivered(error: Any, message: Any) -> None:  # in a thread of librdkafka's
-            self._delivered.append((future, error, message))
-            if not self._delivery_told.is_set():
-                self._delivery_told.set()
-                self._loop.call_soon_threadsafe(self._resolve)
-
-        self._transaction.produce(topic, key, value, delivered, **options)
-        self._sent += 1
-        self._sent_bytes += len(key or b"") + len(value or b"")
-        self._look_whether_due()
-        return future
-
-    def send_when_possible(self, send: Callable[[], None]) -> None:
-        """For callers that cannot wait: at once within an event, else with the next transaction."""
-        if self._may_send.is_set():
-            send()
-        else:
-            self._waiting_sends.append(send)
-
-    def _resolve(self) -> None:
-        self._delivery_told.clear()
-        while self._delivered:
-            future, error, message = self._delivered.popleft()
-            if future.done():
-                continue
-            if error is not None:
-                future.set_exception(CauceError(f"record for {message.topic()}: {error.str()}"))
-                future.exception()  # seen: the checkpoint fails for all of them
-            else:
-                tp = TP(message.topic(), message.partition())
-                future.set_result(RecordMetadata(*tp, tp, message.offset(), message.timestamp()[1] / 1000))
 
     # ---- checkpoints
 
@@ -325,8 +252,9 @@ class Engine:
         """Remove the state of partitions that moved away, for as long as the worker lives."""
         while True:
             await asyncio.sleep(TIDY_SECONDS)
-            if self.phase is Phase.RUNNING:
-                await asyncio.to_thread(self._tables.forget_unowned)
+            async with self._lock:  # nothing is assigned or released meanwhile
+                if self.phase is Phase.RUNNING:
+                    await asyncio.to_thread(self._tables.forget_unowned)
 
     async def checkpoint(self) -> None:
         """Commit what was done since the last one, if anything."""
@@ -339,57 +267,53 @@ class Engine:
 
     @property
     def _dirty(self) -> bool:
-        return bool(self._sent or self._unclaimed or any(self.acked.values()) or self._tables.staged_bytes)
+        return bool(
+            self.outbox.records or self._unclaimed or any(self.inbox.acked.values()) or self._tables.staged_bytes
+        )
 
     def _begin(self) -> None:
         if self._open is None:  # else one was begun for the last assignment, and nothing came of it
             self._transaction.begin()
         self._numbers += 1
         assert self._member is not None
-        self._open = Checkpoint(self._numbers, self._transaction, self._member, self, self._threaded, self._observe)
-        self._may_send.set()
-        waiting, self._waiting_sends = self._waiting_sends, []
-        for send in waiting:
-            send()
+        self._open = Checkpoint(
+            self._numbers, self._transaction, self._member, self, self._threaded, self.options.observe
+        )
+        self.outbox.open(self._transaction)
 
     async def _commit(self) -> None:
         if self.phase is Phase.FAILED or self._open is None:
             return
-        staged = self._tables.staged_bytes
+        size_bytes = self._tables.staged_bytes + self.outbox.size_bytes
         await self._open.commit()
         self.positions.update(self._open.committed_offsets)
         self.last_commit_at = time.monotonic()
-        self.metrics.committed(self._open, staged + self._sent_bytes)
+        self.metrics.committed(self._open, size_bytes)
         self._open = None
-        self._sent = self._sent_bytes = 0
         self._unclaimed = {}
+        self.outbox.reset()
 
     def _look_whether_due(self) -> None:
-        if self._sent_bytes + self._tables.staged_bytes >= self.options.checkpoint_bytes:
+        if self.outbox.size_bytes + self._tables.staged_bytes >= self.options.checkpoint_bytes:
             self._due.set()
 
     # what a Checkpoint asks of its worker
 
     async def reach_event_boundary(self) -> None:
         self.gate.close()
+        begun = self.inbox.in_flight
         try:
-            await asyncio.wait_for(self.in_flight.drained(), self.options.transaction_timeout_ms / 1000)
+            await asyncio.wait_for(begun.drained(), self.options.transaction_timeout_ms / 1000)
         except TimeoutError:
-            raise EventTooLong(self.in_flight, self.options.transaction_timeout_ms) from None
+            raise EventTooLong(begun, self.options.transaction_timeout_ms) from None
         if self.phase is Phase.FAILED:
             raise Fenced("this worker has failed; nothing more is committed")
-        self._may_send.clear()
+        self.outbox.close()
 
     def offsets(self) -> Mapping[TP, int]:
         """All that is finished, and what we must put our name on. Never nothing: without offsets there is no fence."""
-        finished = {tp: max(offsets) + 1 for tp, offsets in self.acked.items() if offsets}
-        self._forget_acked()
-        offsets = {**self._unclaimed, **finished}
+        offsets = {**self._unclaimed, **self.inbox.take_finished()}
         return offsets or dict([next(iter(self.positions.items()))])
-
-    def _forget_acked(self) -> None:
-        self.acked.clear()
-        self.acked_index.clear()
 
     def produce_changelog(self) -> None:
         self._changelog_ends = {}
@@ -418,21 +342,19 @@ class Engine:
 
     def _passed(self, tp: TP) -> int:
         """The commit; or the end, where all of it is read and finished: markers of transactions are no records."""
-        return self.positions[tp] if self._outstanding[tp] else max(self.positions[tp], self.read_to_end.get(tp, 0))
+        committed = self.positions[tp]
+        return committed if self.inbox.outstanding[tp] else max(committed, self.read_to_end.get(tp, 0))
 
     def why_not_ready(self) -> str:
         """Empty when ready. A worker that has silently stopped is worse than one that is down."""
         if self.phase is not Phase.RUNNING:
-            return f"{self.phase.value}"
+            return str(self.phase.value)
         silent = time.monotonic() - self.last_commit_at
         if silent > self.options.stuck_seconds and self.lag() > 0:
             return f"no commit for {silent:.0f} s while {self.lag()} records wait"
         return ""
 
     # ---- helpers
-
-    def _observe(self, checkpoint: Checkpoint, state: CheckpointState) -> None:
-        self.options.observe(checkpoint, state)
 
     async def _threaded(self, call: Callable[[], None]) -> None:
         await self._loop.run_in_executor(self._thread, call)

@@ -100,6 +100,14 @@ class Budget:
         return self._bytes[topic] <= BUDGET_BYTES // 2 and self._records[topic] <= BUDGET_RECORDS // 2
 
 
+def take(consumer: Consumer, at_most: int, seconds: float) -> list[Message]:
+    """Wait for a record, then take what is there. `consume` alone would wait until it has as many as it may take."""
+    first = consumer.poll(seconds)
+    if first is None:
+        return []
+    return [first, *(consumer.consume(at_most - 1, 0) if at_most > 1 else [])]
+
+
 class Intake(threading.Thread):
     """Joins the group, reads, hands over. Ends by `leave`, or by telling the worker what failed."""
 
@@ -156,12 +164,12 @@ class Intake(threading.Thread):
         assigned = {tp.topic for tp in self._consumer.assignment()}
         if self._flowing.is_set():
             self._pause_and_resume(assigned)
+        self.budget.freed.clear()  # before the look: what is freed from here on ends the wait
         if assigned and all(self.budget.over(topic) for topic in assigned):
-            self.budget.freed.clear()
             self.budget.freed.wait(POLL_SECONDS)
-            messages = self._consumer.consume(1, 0)  # serves a rebalance, too
+            messages = take(self._consumer, 1, 0)  # serves a rebalance, too
         else:
-            messages = self._consumer.consume(TAKE_AT_MOST, POLL_SECONDS)
+            messages = take(self._consumer, TAKE_AT_MOST, POLL_SECONDS)
         self._look_at_ends()
         good = [message for message in messages if self._is_record(message)]
         for message in good:

@@ -57,7 +57,7 @@ class Now(Collector):
         yield gauge("cauce_ready", "1 when /readyz says so", not engine.why_not_ready())
         yield gauge("cauce_partitions", "input partitions assigned", len(engine.assignment))
         yield gauge("cauce_lag_records", "offsets between the commit and the end", engine.lag())
-        yield gauge("cauce_in_flight", "events begun and not finished", len(engine.in_flight))
+        yield gauge("cauce_in_flight", "events begun and not finished", len(engine.inbox.in_flight))
         yield gauge("cauce_seconds_since_commit", "", time.monotonic() - engine.last_commit_at)
         if restore is not None:
             yield gauge("cauce_restore_records", "read from changelogs since the last assignment", restore.records)

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from faust.types import TP
 
 from cauce.errors import BrokerUnavailable
+from streams.intake import take
 from tables.store import PartitionStore
 
 log = logging.getLogger(__name__)
@@ -48,20 +49,28 @@ class Progress:
         return self.seconds * max(self.wanted - self.passed, 0) / self.passed
 
 
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    id: str  # a topic deleted and made again is another one
+    partitions: int
+
+
 class Changelogs:
     """Facts about changelog topics, asked of the cluster once an assignment."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
         self._admin = AdminClient(dict(client), logger=log)
 
-    def identify(self, topics: Iterable[str]) -> tuple[str, dict[str, str]]:
-        """The cluster's id, and the id of each topic: a topic deleted and made again is another one."""
+    def cluster_id(self) -> str:
+        return str(self._admin.describe_cluster(request_timeout=REQUEST_SECONDS).result().cluster_id)
+
+    def describe(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
         names = sorted(topics)
-        cluster = self._admin.describe_cluster(request_timeout=REQUEST_SECONDS).result().cluster_id
         if not names:
-            return str(cluster), {}
+            return {}
         described = self._admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_SECONDS)
-        return str(cluster), {name: str(future.result().topic_id) for name, future in described.items()}
+        found = {name: future.result() for name, future in described.items()}
+        return {name: TopicFacts(str(topic.topic_id), len(topic.partitions)) for name, topic in found.items()}
 
     def ends(self, tps: Iterable[TP]) -> dict[TP, int]:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -120,14 +129,12 @@ class Restore:
     def _read_to_the_ends(self, consumer: Consumer) -> None:
         last_news = time.monotonic()
         while self._pending and not self._cancelled.is_set():
-            messages = consumer.consume(TAKE_AT_MOST, TAKE_SECONDS)
+            messages = take(consumer, TAKE_AT_MOST, TAKE_SECONDS)
             if messages:
                 last_news = time.monotonic()
                 self._apply(messages)
             elif time.monotonic() - last_news > STALLED_SECONDS:
-                raise BrokerUnavailable(
-                    f"restore: nothing came for {STALLED_SECONDS} s, waiting for {self._pending}"
-                )
+                raise BrokerUnavailable(f"restore: nothing came for {STALLED_SECONDS} s, waiting for {self._pending}")
 
     def _apply(self, messages: Sequence[Any]) -> None:
         changes: dict[TP, dict[bytes, bytes | None]] = {}

@@ -35,6 +35,7 @@ class StagedTableManager(TableManager):
         super().__init__(app, **kwargs)
         self._staged: dict[TP, StagedPartition] = {}  # by changelog partition
         self._restore: Restore | None = None
+        self.partition_counts: dict[str, int] = {}  # of our inputs and changelogs
         self._memory: StoreMemory | None = None
 
     @property
@@ -63,7 +64,7 @@ class StagedTableManager(TableManager):
         """Open and restore every table for these input partitions. False if cancelled on the way."""
         started = time.monotonic()
         partitions = sorted({tp.partition for tp in tps})
-        opened = await asyncio.to_thread(self._open, partitions)
+        opened = await asyncio.to_thread(self._open, partitions, {tp.topic for tp in tps})
         restore = self._restore
         assert restore is not None
         complete = await asyncio.to_thread(restore.run)
@@ -84,17 +85,19 @@ class StagedTableManager(TableManager):
                 store.close()
         return complete
 
-    def _open(self, partitions: Sequence[int]) -> dict[TP, PartitionStore]:
+    def _open(self, partitions: Sequence[int], inputs: set[str]) -> dict[TP, PartitionStore]:
         if self._memory is None:
             self._memory = StoreMemory(self._options.store_cache_mib)
         changelogs = Changelogs(self._options.kafka)
-        cluster, topic_ids = changelogs.identify(self._changelogs)
-        wanted = [TP(topic, partition) for topic in topic_ids for partition in partitions]
+        cluster = changelogs.cluster_id()
+        facts = changelogs.describe(inputs | self._changelogs.keys())
+        self.partition_counts = {name: topic.partitions for name, topic in facts.items()}
+        wanted = [TP(topic, partition) for topic in self._changelogs for partition in partitions]
         ends = changelogs.ends(wanted)
         stores = {}
         for tp in wanted:
             path = self._folder(self._changelogs[tp.topic].name, tp.partition)
-            identity = Identity(cluster, tp.topic, topic_ids[tp.topic], tp.partition)
+            identity = Identity(cluster, tp.topic, facts[tp.topic].id, tp.partition)
             try:
                 store = open_store(path, identity, self._memory)
                 if store.offset > ends[tp]:

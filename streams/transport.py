@@ -4,12 +4,10 @@ Faust calls these; all decisions are the engine's. What Faust does on its own (c
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka.admin import AdminClient
 from faust.transport import base
 from faust.types import TP, ConsumerMessage, FutureMessage, HeadersArg, RecordMetadata
 from mode import Seconds, want_seconds
@@ -20,8 +18,6 @@ from streams.provision import WantedTopic, ensure_topics
 if TYPE_CHECKING:
     from streams.engine import Engine
 
-log = logging.getLogger(__name__)
-
 REQUEST_SECONDS: Final = 30.0
 
 
@@ -30,12 +26,11 @@ class Consumer(base.Consumer):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._partition_counts: dict[str, int] = {}
         engine = self._engine
-        # Faust's compiled stream iterator writes into these four directly
-        self._unacked_messages = engine.in_flight
-        self._acked = engine.acked
-        self._acked_index = engine.acked_index
+        # Faust's compiled stream iterator writes into these three directly
+        self._unacked_messages = engine.inbox.in_flight
+        self._acked = engine.inbox.acked
+        self._acked_index = engine.inbox.acked_index
 
     @property
     def _engine(self) -> "Engine":
@@ -55,15 +50,8 @@ class Consumer(base.Consumer):
         return set(self._engine.assignment)
 
     def topic_partitions(self, topic: str) -> int | None:
-        """Number of partitions; asked once a topic, by the first write to a table from it."""
-        if topic not in self._partition_counts:
-            found = (
-                AdminClient(dict(self._engine.options.kafka), logger=log)
-                .list_topics(topic, REQUEST_SECONDS)
-                .topics[topic]
-            )
-            self._partition_counts[topic] = len(found.partitions)
-        return self._partition_counts[topic] or None
+        """Number of partitions; a table compares that of its changelog with that of the events' topic."""
+        return self.app.tables.partition_counts.get(topic)  # type: ignore[attr-defined, no-any-return]
 
     async def commit(self, topics: Any = None, start_new_transaction: bool = True) -> bool:
         """A checkpoint is of everything or nothing; the engine's pulse makes them."""
@@ -126,19 +114,19 @@ class Producer(base.Producer):
         *,
         transactional_id: str | None = None,
     ) -> Awaitable[RecordMetadata]:
-        await self._engine.sendable()
-        return self._engine.send(topic, key, value, **record_options(partition, timestamp, headers))
+        await self._engine.outbox.sendable()
+        return self._engine.outbox.send(topic, key, value, **record_options(partition, timestamp, headers))
 
     async def send_and_wait(self, *arguments: Any, **options: Any) -> RecordMetadata:
         return await (await self.send(*arguments, **options))
 
     def send_soon(self, fut: FutureMessage) -> None:
         """Faust's synchronous send. Within an event it joins that event's transaction, at once and in order."""
-        self._engine.send_when_possible(partial(self._send_now, fut))
+        self._engine.outbox.send_when_possible(partial(self._send_now, fut))
 
     def _send_now(self, fut: FutureMessage) -> None:
         message = fut.message
-        sent = self._engine.send(
+        sent = self._engine.outbox.send(
             message.channel.get_topic_name(),
             message.key,
             message.value,

@@ -23,12 +23,8 @@ META: Final = "meta"  # a column family of its own: no key of a user's table can
 META_KEY: Final = b"at"
 STALE_SECONDS: Final = 12 * 3600  # a changelog may forget its tombstones after 24 h: an older store could miss a delete
 MIB: Final = 1 << 20
-NOT_CORRUPT: Final = (
-    "lock",
-    "No space left",
-    "Permission denied",
-    "Too many open files",
-)  # the machine's, not the data's
+NOT_CORRUPT: Final = ("lock hold by", "lock file", "No space left", "Permission denied", "Too many open files")
+DISTRUSTED: Final = "DISTRUSTED"  # a file in the folder of a store in which damage was found; RocksDB leaves it alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +71,9 @@ class PartitionStore:
     def __init__(self, path: Path, identity: Identity, memory: StoreMemory) -> None:
         self.path = path
         self.identity = identity
+        mark = path / DISTRUSTED
+        if mark.exists():
+            raise StoreCorrupt(f"store {path}: {mark.read_text(encoding='utf-8')}")
         try:
             self._db = Rdict(str(path), options=memory.options(), column_families={META: memory.options()})
             self._meta = self._db.get_column_family(META)
@@ -84,6 +83,7 @@ class PartitionStore:
             self.close()
             raise
         except Exception as error:  # rocksdict raises bare Exception for everything
+            self.close()
             if any(sign in str(error) for sign in NOT_CORRUPT):
                 raise
             raise StoreCorrupt(f"store {path}: {error}") from error
@@ -103,10 +103,24 @@ class PartitionStore:
         return int(at["offset"])
 
     def get(self, key: bytes) -> bytes | None:
-        return cast("bytes | None", self._db.get(key))
+        try:
+            return cast("bytes | None", self._db.get(key))
+        except Exception as error:
+            self._distrust(error)
+            raise
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        return cast("Iterator[tuple[bytes, bytes]]", self._db.items())
+        try:
+            yield from cast("Iterator[tuple[bytes, bytes]]", self._db.items())
+        except Exception as error:
+            self._distrust(error)
+            raise
+
+    def _distrust(self, error: Exception) -> None:
+        """A damaged block is found only when it is read. Leave a mark: the next start moves the store aside."""
+        if "Corruption" in str(error):
+            (self.path / DISTRUSTED).write_text(str(error), encoding="utf-8")
+            raise StoreCorrupt(f"store {self.path}: {error}; a restart restores it from its changelog") from error
 
     def write(self, changes: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
         """Apply the changes (None deletes) and move to `offset`, all at once."""
@@ -118,7 +132,11 @@ class PartitionStore:
                 batch.put(key, value)
         at = {"identity": asdict(self.identity), "offset": offset, "written_at": time.time()}
         batch.put(META_KEY, json.dumps(at).encode(), self._meta_handle)
-        self._db.write(batch)
+        try:
+            self._db.write(batch)
+        except Exception as error:
+            self._distrust(error)
+            raise
         self.offset = offset
 
     def compact(self) -> None:

@@ -116,6 +116,10 @@ class StagedTable(Table[Any, Any]):
             f"table {self.name}: windows are not exactly-once here; put the window into the key, delete old keys yourself"
         )
 
+    def _serializer_from_type(self, typ: Any) -> Any:
+        """Text as it is: Faust would put keys into JSON quotes, and console tools show them so."""
+        return "raw" if typ is str else super()._serializer_from_type(typ)
+
     def _new_store(self) -> StagedStore:
         return StagedStore(
             "rocksdb://",

@@ -40,7 +40,7 @@ def test_a_bad_value_is_an_error_that_names_the_variable(
 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        Settings.load().partitions = 9  # type: ignore[misc]
+        Settings.load().partitions = 9
 
 
 def test_the_command_line_wins_and_what_it_leaves_out_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

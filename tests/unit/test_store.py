@@ -61,7 +61,8 @@ def test_a_store_older_than_the_tombstones_is_moved_aside(tmp_path: Path, monkey
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
     store.write([(b"a", b"1")], offset=7)
     store.close()
-    monkeypatch.setattr(store_module.time, "time", lambda now=time.time(): now + store_module.STALE_SECONDS + 1)
+    later = time.time() + store_module.STALE_SECONDS + 1
+    monkeypatch.setattr("tables.store.time.time", lambda: later)
     fresh = open_store(tmp_path / "s", IDENTITY, MEMORY)
     assert fresh.offset == 0
     fresh.close()

@@ -1,7 +1,7 @@
 """The first agent, without Kafka: it counts batches and rows per file."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from agents.tally import Event, tally
 @dataclass
 class Batch:
     key: str
-    headers: dict[str, bytes] = field(default_factory=dict)
+    headers: Mapping[str, bytes] = field(default_factory=dict)
 
 
 async def stream(batches: list[Batch]) -> AsyncIterator[Event]:

@@ -1,0 +1,67 @@
+"""What the worker has read and not finished: on its way from the consumer thread to the agents' queues.
+
+Invariant: everything here belongs to the current assignment; `clear` forgets it, and the records are read again.
+"""
+
+import asyncio
+from collections import Counter, defaultdict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from faust.types import TP, ConsumerMessage, Message
+
+from streams.gate import InFlight
+
+
+class Inbox:
+    """Records come in by `received`, go out by `deliver`, and are finished when Faust's streams acknowledge them."""
+
+    def __init__(self, on_finished: Callable[[Message], None]) -> None:
+        self.in_flight = InFlight(self._finished)
+        # Faust's compiled stream iterator writes acknowledged offsets into these two
+        self.acked: defaultdict[TP, list[int]] = defaultdict(list)
+        self.acked_index: defaultdict[TP, set[int]] = defaultdict(set)
+        self.outstanding: Counter[TP] = Counter()
+        self._on_finished = on_finished
+        self._messages: deque[ConsumerMessage] = deque()
+        self._filled = asyncio.Event()
+
+    def received(self, records: Sequence[Any], generation: int) -> None:
+        for record in records:
+            tp = TP(record.topic(), record.partition())
+            kind, timestamp = record.timestamp()
+            self.outstanding[tp] += 1
+            self._messages.append(
+                ConsumerMessage(
+                    tp.topic, tp.partition, record.offset(), timestamp / 1000, kind, record.headers() or [],
+                    record.key(), record.value(), None, tp=tp, generation_id=generation,
+                )
+            )  # fmt: skip
+        self._filled.set()
+
+    async def deliver(self, hand_over: Callable[[Message], Awaitable[None]]) -> None:
+        """Hand messages to the agents' queues, for as long as the worker lives."""
+        while True:
+            await self._filled.wait()
+            self._filled.clear()
+            while self._messages:
+                await hand_over(self._messages.popleft())
+
+    def take_finished(self) -> dict[TP, int]:
+        """Where each partition goes on: after the highest finished offset. True only at an event boundary."""
+        finished = {tp: max(offsets) + 1 for tp, offsets in self.acked.items() if offsets}
+        self._forget_acked()
+        return finished
+
+    def clear(self) -> None:
+        self._messages.clear()
+        self.outstanding.clear()
+        self._forget_acked()
+
+    def _forget_acked(self) -> None:
+        self.acked.clear()
+        self.acked_index.clear()
+
+    def _finished(self, message: Message) -> None:
+        self.outstanding[message.tp] -= 1
+        self._on_finished(message)

@@ -1,0 +1,89 @@
+"""What the worker sends: at once into the open transaction, or held back while there is none.
+
+Invariant: nothing is produced between the event boundary of a checkpoint and the beginning of the next transaction.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from faust.types import TP
+from faust.types.tuples import RecordMetadata
+
+from cauce.errors import CauceError
+from streams.transaction import Transaction
+
+Sent = asyncio.Future[RecordMetadata]
+
+
+class Outbox:
+    """Open while a transaction takes records. Counts what it took since the last `reset`."""
+
+    def __init__(self, on_sent: Callable[[], None]) -> None:
+        self.records = 0
+        self.size_bytes = 0
+        self._on_sent = on_sent
+        self._opened = asyncio.Event()
+        self._waiting: list[Callable[[], None]] = []
+        self._delivered: deque[tuple[Sent, Any, Any]] = deque()
+        self._told = threading.Event()
+        self._transaction: Transaction
+        self._loop: asyncio.AbstractEventLoop
+
+    def open(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._loop = asyncio.get_running_loop()
+        self._opened.set()
+        waiting, self._waiting = self._waiting, []
+        for send in waiting:
+            send()
+
+    def close(self) -> None:
+        self._opened.clear()
+
+    def reset(self) -> None:
+        """A commit has taken all of it."""
+        self.records = self.size_bytes = 0
+
+    async def sendable(self) -> None:
+        """Wait while a checkpoint is being committed, or while no partition is ours. An event never waits here."""
+        while not self._opened.is_set():
+            await self._opened.wait()
+
+    def send(self, topic: str, key: bytes | None, value: bytes | None, **options: Any) -> Sent:
+        """Produce into the open transaction. The future is done once the replicas have the record."""
+        future: Sent = self._loop.create_future()
+
+        def delivered(error: Any, message: Any) -> None:  # in a thread of librdkafka's
+            self._delivered.append((future, error, message))
+            if not self._told.is_set():
+                self._told.set()
+                self._loop.call_soon_threadsafe(self._resolve)
+
+        self._transaction.produce(topic, key, value, delivered, **options)
+        self.records += 1
+        self.size_bytes += len(key or b"") + len(value or b"")
+        self._on_sent()
+        return future
+
+    def send_when_possible(self, send: Callable[[], None]) -> None:
+        """For callers that cannot wait: at once within an event, else with the next transaction."""
+        if self._opened.is_set():
+            send()
+        else:
+            self._waiting.append(send)
+
+    def _resolve(self) -> None:
+        self._told.clear()
+        while self._delivered:
+            future, error, message = self._delivered.popleft()
+            if future.done():
+                continue
+            if error is not None:
+                future.set_exception(CauceError(f"record for {message.topic()}: {error.str()}"))
+                future.exception()  # seen: the checkpoint fails for all of them
+            else:
+                tp = TP(message.topic(), message.partition())
+                future.set_result(RecordMetadata(*tp, tp, message.offset(), message.timestamp()[1] / 1000))

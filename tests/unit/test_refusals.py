@@ -1,0 +1,59 @@
+"""What cannot be exactly-once is refused at start, with a sentence that says what to use instead."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import faust
+import pytest
+
+from cauce.errors import Unsupported
+from streams.exactly_once import ExactlyOnceApp
+from streams.options import Options
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> ExactlyOnceApp:
+    options = Options(worker_id="w", data=tmp_path, kafka={"bootstrap.servers": "127.0.0.1:1"})
+    return ExactlyOnceApp("refusals", options=options)
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "tumbling window": lambda app: app.Table("t").tumbling(10),
+    "hopping window": lambda app: app.Table("t").hopping(10, 5),
+    "window argument": lambda app: app.Table("t", window=faust.TumblingWindow(10)),
+    "set table": lambda app: app.SetTable("t"),
+    "global table": lambda app: app.GlobalTable("t"),
+    "global set table": lambda app: app.SetGlobalTable("t"),
+    "store of one's own": lambda app: app.Table("t", store="memory://"),
+    "partitioner": lambda app: app.Table("t", use_partitioner=True),
+    "long take": lambda app: app.stream(app.topic("x")).take(10, within=5),
+    "endless take": lambda app: app.stream(app.topic("x")).take(10, within=None),
+    "long take of events": lambda app: app.stream(app.topic("x")).take_events(10, within=5),
+    "manual acks": lambda app: app.stream(app.topic("x")).noack(),
+    "manual acks of a take": lambda app: app.stream(app.topic("x")).noack_take(10, within=0.1),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_at_start_with_what_to_do_instead(what: str, app: ExactlyOnceApp) -> None:
+    with pytest.raises(Unsupported) as refusal:
+        REFUSED[what](app)
+    assert any(word in str(refusal.value) for word in ("use", "keep", "put", "send", "leave", "group_by", "engine"))
+
+
+def test_a_table_is_really_staged_on_rocksdb(app: ExactlyOnceApp) -> None:
+    from tables.table import StagedStore, StagedTable
+
+    table = app.Table("t")
+    assert isinstance(table, StagedTable)
+    assert isinstance(table.data, StagedStore)
+
+
+def test_nothing_connects_when_an_app_is_imported(app: ExactlyOnceApp) -> None:
+    app.Table("t")
+
+    @app.agent(app.topic("x"))
+    async def agent(stream: Any) -> None: ...
+
+    assert not hasattr(app.engine, "_transaction")
