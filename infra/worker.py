@@ -19,8 +19,11 @@ STOP_SECONDS = 20.0  # it promises 10
 class WorkerProcess:
     """`with WorkerProcess(...) as worker:` starts it and waits until it is ready; at the end it is told to stop."""
 
-    def __init__(self, worker_id: str, port: int, log_file: Path, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, worker_id: str, port: int, log_file: Path, variables: Mapping[str, str], app: str = "streams"
+    ) -> None:
         self.worker_id = worker_id
+        self._app = app
         self.port = port
         self.log_file = log_file
         self._environment = {
@@ -57,7 +60,7 @@ class WorkerProcess:
         faust = str(Path(sys.executable).with_name("faust"))
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                leashed([faust, "-A", "streams", "worker"]),
+                leashed([faust, "-A", self._app, "worker"]),
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -7,19 +7,21 @@ Agents, `topic.send`, `group_by` and tables work as in Faust; what cannot be exa
 """
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 import faust
 from faust.types import TP, Message
 from faust.types.transports import TransportT
+from mode import ServiceT
 from mode.utils.queues import ThrowableQueue
 
 from cauce.errors import Unsupported
-from streams.engine import Engine
+from streams.engine import Engine, Phase
 from streams.gate import GatedQueue
 from streams.guards import CrashOnlyAgent, GuardedStream, StrictTopic, check_interpreter
 from streams.options import Options
-from streams.process import PlainWorker
+from streams.process import PlainWorker, end_soon
 from streams.table_manager import StagedTableManager
 from streams.transport import Transport
 from tables.table import StagedTable
@@ -58,6 +60,12 @@ class ExactlyOnceApp(faust.App):
             self._engine = Engine(self.options, self.conf.id, self.tables, self)  # type: ignore[arg-type]
         return self._engine
 
+    def on_init_dependencies(self) -> Iterable[ServiceT]:
+        """Without Faust's Monitor: it keeps statistics of every event and send, and our metrics tell what counts."""
+        services = super().on_init_dependencies()
+        self.sensors.remove(self.monitor)
+        return services
+
     # ---- what the engine asks of Faust
 
     async def on_assigned(self, tps: frozenset[TP], generation: int) -> None:
@@ -92,6 +100,8 @@ class ExactlyOnceApp(faust.App):
 
     async def _stop_consumer(self) -> None:
         await self.engine.stop()
+        if self.in_worker and self.engine.phase is Phase.STOPPED:
+            end_soon()
 
     # ---- refused at start
 

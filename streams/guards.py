@@ -8,7 +8,7 @@ from faust.agents import Agent
 from faust.exceptions import Skip
 from faust.streams import Stream
 from faust.topics import Topic
-from faust.types import EventT, Message
+from faust.types import EventT, FutureMessage, Message, RecordMetadata
 from faust.types.agents import ActorRefT
 from faust.types.topics import TopicT
 from mode import Seconds, want_seconds
@@ -39,7 +39,13 @@ class CrashOnlyAgent(Agent):
 
 
 class StrictTopic(Topic):
-    """A record that cannot be decoded ends the process; Faust would acknowledge it."""
+    """Sends straight into the transaction. A record that cannot be decoded ends the process; Faust would skip it."""
+
+    async def publish_message(self, fut: FutureMessage, wait: bool = False) -> Awaitable[RecordMetadata]:
+        producer = self.app.producer
+        await producer.sendable()  # type: ignore[attr-defined]
+        sent = producer.send_now(fut)  # type: ignore[attr-defined]
+        return await sent if wait else sent  # type: ignore[no-any-return]
 
     async def on_key_decode_error(self, exc: Exception, message: Message) -> None:
         self._fail(exc, message)

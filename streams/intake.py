@@ -59,7 +59,8 @@ def consumer_config(client: Mapping[str, str], group: str, instance: str, sessio
         "fetch.wait.max.ms": 100,
         "fetch.error.backoff.ms": 100,
         "queued.min.messages": 2000,
-        "queued.max.messages.kbytes": 16 << 10,
+        "queued.max.messages.kbytes": 32 << 10,
+        "fetch.queue.backoff.ms": 10,  # the default waits a second once the queue is full
         "reconnect.backoff.max.ms": 1000,
         "topic.metadata.refresh.interval.ms": 10_000,
         "logger": log,

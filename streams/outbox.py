@@ -26,7 +26,7 @@ class Outbox:
         self.size_bytes = 0
         self._on_sent = on_sent
         self._opened = asyncio.Event()
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: list[Callable[[], object]] = []
         self._delivered: deque[tuple[Sent, Any, Any]] = deque()
         self._told = threading.Event()
         self._transaction: Transaction
@@ -68,7 +68,7 @@ class Outbox:
         self._on_sent()
         return future
 
-    def send_when_possible(self, send: Callable[[], None]) -> None:
+    def send_when_possible(self, send: Callable[[], object]) -> None:
         """For callers that cannot wait: at once within an event, else with the next transaction."""
         if self._opened.is_set():
             send()

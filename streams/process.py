@@ -5,7 +5,9 @@
 
 import asyncio
 import logging
+import os
 import sys
+import threading
 
 import faust
 
@@ -14,11 +16,19 @@ from cauce.errors import CauceError, ConfigError, Unsupported
 log = logging.getLogger(__name__)
 
 EXIT_CONFIG = 2
+CLOSING_SECONDS = 3.0  # it takes one when all goes well
 EXIT_FAILED = 70  # EX_SOFTWARE: restart me, I go on from the last commit
 
 
 def exit_code(error: BaseException) -> int:
     return EXIT_CONFIG if isinstance(error, ConfigError | Unsupported) else EXIT_FAILED
+
+
+def end_soon() -> None:
+    """All work is committed; what is left is Faust closing its services, and some never end. Do not wait long."""
+    watchdog = threading.Timer(CLOSING_SECONDS, os._exit, [0])
+    watchdog.daemon = True
+    watchdog.start()
 
 
 class PlainWorker(faust.Worker):

@@ -123,6 +123,7 @@ class Restore:
             "fetch.message.max.bytes": 4 << 20,
             "queued.min.messages": 1_000_000,
             "queued.max.messages.kbytes": 64 << 10,
+            "fetch.queue.backoff.ms": 10,  # the default waits a second once the queue is full
             "logger": log,
         }
 

@@ -13,6 +13,7 @@ from faust.types import TP, ConsumerMessage, FutureMessage, HeadersArg, RecordMe
 from mode import Seconds, want_seconds
 
 from cauce.errors import Unsupported
+from streams.outbox import Sent
 from streams.provision import WantedTopic, ensure_topics
 
 if TYPE_CHECKING:
@@ -122,9 +123,12 @@ class Producer(base.Producer):
 
     def send_soon(self, fut: FutureMessage) -> None:
         """Faust's synchronous send. Within an event it joins that event's transaction, at once and in order."""
-        self._engine.outbox.send_when_possible(partial(self._send_now, fut))
+        self._engine.outbox.send_when_possible(partial(self.send_now, fut))
 
-    def _send_now(self, fut: FutureMessage) -> None:
+    async def sendable(self) -> None:
+        await self._engine.outbox.sendable()
+
+    def send_now(self, fut: FutureMessage) -> Sent:
         message = fut.message
         sent = self._engine.outbox.send(
             message.channel.get_topic_name(),
@@ -133,6 +137,7 @@ class Producer(base.Producer):
             **record_options(message.partition, message.timestamp, message.headers),
         )
         sent.add_done_callback(partial(self._resolve, fut))
+        return sent
 
     @staticmethod
     def _resolve(fut: FutureMessage, sent: asyncio.Future[RecordMetadata]) -> None:
