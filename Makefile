@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check unit integration kill lock clean
+.PHONY: help setup demo test check unit integration kill soak-core bench-core mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,15 @@ integration: setup ## on the embedded Kafka
 
 kill: setup ## real processes, real signals
 	$(BIN)/pytest -m kill
+
+soak-core: setup ## kills of workers and brokers under load until KILLS=200, then the truth (minutes)
+	$(BIN)/python -m bench.soak_core --kills $(or $(KILLS),200)
+
+mutants: setup ## break each step of the commit in turn: does a test notice? (minutes)
+	$(BIN)/python -m bench.mutants
+
+bench-core: setup ## the core against vanilla Faust and bare librdkafka, as ratios (minutes)
+	$(BIN)/python -m bench.core
 
 lock: ## pin the newest versions that fit pyproject.toml, with hashes
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-emit-index-url \

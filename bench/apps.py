@@ -9,7 +9,7 @@ from typing import Any
 
 import faust
 
-from bench.work import DIGEST_BYTES, transform
+from bench.work import DIGEST_BYTES, WORK
 from cauce.logs import dict_config
 from streams.exactly_once import ExactlyOnceApp
 from streams.options import Options
@@ -20,6 +20,7 @@ BOOTSTRAP = os.environ["BENCH_BOOTSTRAP"]
 FOLDER = Path(os.environ["BENCH_FOLDER"])
 PARTITIONS = int(os.environ["BENCH_PARTITIONS"])
 PORT = int(os.environ["BENCH_PORT"])
+transform = WORK[os.environ["BENCH_WORK"]]
 
 
 def ours() -> faust.App:

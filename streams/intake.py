@@ -39,7 +39,7 @@ class Rebalanced(Protocol):
     ) -> None: ...
     def at_end(self, tp: TP, offset: int) -> None: ...
     def received(self, messages: Sequence[Message]) -> None: ...
-    def failed(self, error: CauceError) -> None: ...
+    def failed(self, error: BaseException) -> None: ...
 
 
 def consumer_config(client: Mapping[str, str], group: str, instance: str, session_timeout_ms: int) -> dict[str, Any]:
@@ -153,6 +153,8 @@ class Intake(threading.Thread):
             self._tell(self._worker.failed, error)
         except KafkaException as error:
             self._tell(self._worker.failed, BrokerUnavailable(f"consumer: {error.args[0]}"))
+        except Exception as error:  # noqa: BLE001 whatever it is: a worker that reads no more must not look alive
+            self._tell(self._worker.failed, error)
         finally:
             self._consumer.close()
 

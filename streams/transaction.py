@@ -82,7 +82,8 @@ class Transaction:
 
     def flush(self) -> None:
         """Return when every record is acknowledged by all replicas in sync, or raise."""
-        remaining = self._producer.flush(self._timeout)
+        with doorway("flush", self.id):  # raises if the producer was fenced meanwhile
+            remaining = self._producer.flush(self._timeout)
         if remaining:
             raise BrokerUnavailable(f"transaction {self.id}: {remaining} records not acknowledged in {self._timeout} s")
         if self._failure is not None:

@@ -1,0 +1,58 @@
+"""Workers are added, removed and replaced under load: partitions and their state move, the counts stay exact."""
+
+import pytest
+
+from tests.harness.fleet import Fleet, Worker, wait_for
+from tests.harness.load import ConstantLoad, Load
+from tests.harness.plan import Plan
+from tests.harness.truth import EXACT, Truth
+
+pytestmark = [pytest.mark.kafka, pytest.mark.kill]
+
+TOPICS_READ = 3  # in, mid and the repartition topic
+
+
+def test_workers_are_added_removed_and_replaced_under_load(plan: Plan, fleet: Fleet, truth: Truth) -> None:
+    with ConstantLoad(plan, a_second=120) as load:
+        fleet.start_ready("w0")
+        truth.wait_seen(100)
+
+        fleet.start("w1")  # added: each has half
+        wait_for(lambda: shares(fleet, "w0", "w1") == (2, 2), 60, "the partitions were never shared out")
+        truth.wait_seen(truth.look() + 200)
+
+        assert fleet.workers.pop("w0").terminate() == 0  # removed: it does not come back
+        wait_for(lambda: shares(fleet, "w1") == (4,), 60, "the partitions never came back")
+        truth.wait_seen(truth.look() + 200)
+
+        assert fleet.workers.pop("w1").terminate() == 0  # replaced: another identity, empty disk
+        fleet.start("w2")
+        wait_for(lambda: shares(fleet, "w2") == (4,), 60, "the partitions were never taken over")
+        truth.wait_seen(truth.look() + 200)
+    truth.wait_seen(load.sent)
+    fleet.stop()
+    assert truth.check(load.sent) == EXACT
+
+
+def test_an_idle_worker_survives_a_rebalance(fleet: Fleet, truth: Truth, load: Load) -> None:
+    """Nothing is in its transaction when the partitions are taken from it, and come back."""
+    fleet.start_ready("w0", "w1")
+    wait_for(lambda: shares(fleet, "w0", "w1") == (2, 2), 60, "the partitions were never shared out")
+    assert fleet.workers.pop("w1").terminate() == 0
+    wait_for(lambda: shares(fleet, "w0") == (4,), 60, "the partitions never came back")
+    load.send(200)
+    truth.wait_seen(200)
+    fleet.stop()
+    assert truth.check(200) == EXACT
+
+
+def shares(fleet: Fleet, *names: str) -> tuple[int, ...]:
+    return tuple(share(fleet.workers[name]) for name in names)
+
+
+def share(worker: Worker) -> int:
+    """Partitions of each topic that it works on; 0 while it does not."""
+    assert worker.code is None, f"{worker.name}: ended with {worker.code}: {worker.tail()}"
+    ready = worker.said("worker ready")
+    begun = worker.said("partitions assigned")
+    return int(ready[-1]["partitions"]) // TOPICS_READ if len(ready) == len(begun) and ready else 0

@@ -1,0 +1,107 @@
+"""A worker is killed, raises, or is asked to stop: every input is counted once, whatever it was doing."""
+
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from infra.cluster import Cluster
+from tests.harness.fleet import FAILED, LAST_WORDS, Fleet
+from tests.harness.load import ConstantLoad, Load, create_topics
+from tests.harness.plan import COMMIT_PATH, Fault, Plan, Point
+from tests.harness.truth import EXACT, Truth
+
+pytestmark = [pytest.mark.kafka, pytest.mark.kill]
+
+RECORDS = 400
+
+
+@pytest.mark.parametrize("at", COMMIT_PATH)
+def test_a_kill_inside_the_commit_changes_nothing(at: Point, fleet: Fleet, truth: Truth, load: Load) -> None:
+    load.send(RECORDS)
+    victim = fleet.start("w0", Fault(at))
+    victim.wait_fault()
+    assert victim.wait_end(10) == -signal.SIGKILL
+    assert truth.stores_ahead() == 0
+    load.send(RECORDS)
+    fleet.start("w0")
+    truth.wait_seen(2 * RECORDS)
+    fleet.stop()
+    assert truth.check(2 * RECORDS) == EXACT
+    # after `produced` all of the checkpoint was with the brokers, and none of it counts; before it none was
+    assert (truth.aborted_changes() > 0) == (at in ("produced", "offsets"))
+
+
+@pytest.mark.parametrize("at", ["event", "key"])
+def test_an_agent_that_raises_ends_the_worker_and_loses_nothing(
+    at: Point, fleet: Fleet, truth: Truth, load: Load
+) -> None:
+    """In the agent itself, and in the function that group_by calls: its event must not be acknowledged."""
+    load.send(RECORDS)
+    victim = fleet.start("w0", Fault(at, "raise", nth=150))
+    victim.wait_fault()
+    assert victim.wait_end(10) == FAILED
+    (last_words,) = victim.said(LAST_WORDS)
+    assert last_words["reason"] == "as the plan says"
+    fleet.start("w0")
+    truth.wait_seen(RECORDS)
+    fleet.stop()
+    assert truth.check(RECORDS) == EXACT
+
+
+def test_a_topic_that_was_made_a_moment_ago_is_waited_for(kafka: Cluster, prefix: str, tmp_path: Path) -> None:
+    """New topics reach the brokers one by one; a worker that asks one too early must not give up on them."""
+    plan = Plan(worker="", prefix=prefix, bootstrap=kafka.bootstrap, data=tmp_path / "data")
+    create_topics(plan, ("mid", "out"))
+    with Fleet(plan) as fleet:
+        worker = fleet.start("w0")
+        worker.wait_said("topic not known yet, waiting for it")
+        create_topics(plan, ("in",))
+        with Truth(plan) as truth:
+            load = Load(plan)
+            load.send(RECORDS)
+            truth.wait_seen(RECORDS)
+            fleet.stop()
+            assert truth.check(RECORDS) == EXACT
+
+
+def test_sigterm_under_load_commits_everything_and_ends_with_0(plan: Plan, fleet: Fleet, truth: Truth) -> None:
+    with ConstantLoad(plan, a_second=100) as load:
+        fleet.start_ready("w0")
+        truth.wait_seen(100)
+        asked_at = time.monotonic()
+        worker = fleet.workers["w0"]
+        assert worker.terminate() == 0
+        assert time.monotonic() - asked_at < 10
+        assert worker.said("worker stopped, all work is committed")
+        assert truth.aborted_changes() == 0
+    fleet.start("w0")
+    truth.wait_seen(load.sent)
+    fleet.stop()
+    assert truth.check(load.sent) == EXACT
+
+
+def test_two_workers_killed_at_random_under_load(plan: Plan, fleet: Fleet, truth: Truth) -> None:
+    seed = random.getrandbits(32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    kills = 4
+    with ConstantLoad(plan, a_second=100) as load:
+        fleet.start_ready("w0", "w1")
+        for _ in range(kills):
+            victim = fleet.workers[chance.choice(["w0", "w1"])]
+            wanted = truth.look() + chance.randrange(20, 120)
+            truth.wait_seen(wanted, tend=fleet.tend)
+            victim = fleet.workers[victim.name]
+            victim.kill()
+            assert victim.code == -signal.SIGKILL
+            fleet.tend()
+            if chance.random() < 0.5:
+                fleet.workers[victim.name].wait_ready()
+        truth.wait_seen(load.sent, tend=fleet.tend)
+    truth.wait_seen(load.sent, tend=fleet.tend)
+    fleet.stop()
+    assert fleet.restarts >= kills
+    assert truth.check(load.sent) == EXACT
