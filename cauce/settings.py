@@ -43,9 +43,7 @@ class Settings(BaseSettings):
     worker_port: int = Field(6066, ge=1, le=65535, description="the same; every worker of a machine needs its own")
     store_cache_mib: int = Field(64, ge=1, description="memory of RocksDB, shared by all tables of a worker")
     checkpoint_ms: int = Field(300, ge=10, description="how long an output waits to become visible at most")
-    session_timeout_ms: int = Field(
-        6000, ge=1000, description="silence after which a worker's partitions move"
-    )
+    session_timeout_ms: int = Field(6000, ge=1000, description="silence after which a worker's partitions move")
     transaction_timeout_ms: int = Field(20_000, ge=1000, description="no batch may take a worker longer than this")
     stuck_seconds: float = Field(30.0, gt=0, description="no commit for so long while records wait: /readyz says no")
     log_level: Literal["debug", "info", "warning", "error"] = "info"

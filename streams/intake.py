@@ -21,7 +21,7 @@ from streams.transaction import Member
 
 log = logging.getLogger(__name__)
 
-TAKE_AT_MOST: Final = 500  # records a call: enough to spare calls, few enough that a rebalance is served soon
+TAKE_AT_MOST: Final = 64  # records a call: enough to spare calls, few enough not to hold Python's lock for long
 POLL_SECONDS: Final = 0.1
 BUDGET_BYTES: Final = 16 << 20  # read and not finished, per topic: 64 batches of 256 KiB
 BUDGET_RECORDS: Final = 4096
@@ -74,7 +74,8 @@ class Budget:
         self._lock = threading.Lock()
         self._bytes: Counter[str] = Counter()
         self._records: Counter[str] = Counter()
-        self.freed = threading.Event()
+        self._waited_for = False
+        self._freed = threading.Event()
 
     def take(self, topic: str, size: int) -> None:
         with self._lock:
@@ -85,13 +86,27 @@ class Budget:
         with self._lock:
             self._bytes[topic] -= size
             self._records[topic] -= 1
-        self.freed.set()
+        self._wake()
 
     def reset(self) -> None:
         with self._lock:
             self._bytes.clear()
             self._records.clear()
-        self.freed.set()
+        self._wake()
+
+    def wait_while(self, full: Callable[[], bool], seconds: float) -> bool:
+        """Whether it is full; if so, wait a while for something to be finished."""
+        self._freed.clear()
+        self._waited_for = True  # before the look: what is freed from here on ends the wait
+        is_full = full()
+        if is_full:
+            self._freed.wait(seconds)
+        self._waited_for = False
+        return is_full
+
+    def _wake(self) -> None:
+        if self._waited_for:  # telling costs more than looking
+            self._freed.set()
 
     def over(self, topic: str) -> bool:
         return self._bytes[topic] >= BUDGET_BYTES or self._records[topic] >= BUDGET_RECORDS
@@ -142,7 +157,6 @@ class Intake(threading.Thread):
 
     def leave(self) -> None:
         self._leaving.set()
-        self.budget.freed.set()
 
     def run(self) -> None:
         try:
@@ -167,9 +181,7 @@ class Intake(threading.Thread):
         assigned = {tp.topic for tp in self._consumer.assignment()}
         if self._flowing.is_set():
             self._pause_and_resume(assigned)
-        self.budget.freed.clear()  # before the look: what is freed from here on ends the wait
-        if assigned and all(self.budget.over(topic) for topic in assigned):
-            self.budget.freed.wait(POLL_SECONDS)
+        if self.budget.wait_while(lambda: bool(assigned) and all(map(self.budget.over, assigned)), POLL_SECONDS):
             messages = take(self._consumer, 1, 0)  # serves a rebalance, too
         else:
             messages = take(self._consumer, TAKE_AT_MOST, POLL_SECONDS)

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import ctypes
 import logging
 import os
 import sys
@@ -15,6 +16,8 @@ from cauce.errors import CauceError, ConfigError, Unsupported
 
 log = logging.getLogger(__name__)
 
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+
 EXIT_CONFIG = 2
 CLOSING_SECONDS = 3.0  # it takes one when all goes well
 EXIT_FAILED = 70  # EX_SOFTWARE: restart me, I go on from the last commit
@@ -22,6 +25,15 @@ EXIT_FAILED = 70  # EX_SOFTWARE: restart me, I go on from the last commit
 
 def exit_code(error: BaseException) -> int:
     return EXIT_CONFIG if isinstance(error, ConfigError | Unsupported) else EXIT_FAILED
+
+
+def keep_big_blocks() -> None:
+    """Tell glibc to reuse blocks of the size of a batch. It would return each to the kernel, and fault it in again: a
+    quarter of a worker's time with records of 256 KiB."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(M_MMAP_THRESHOLD, 32 << 20)
+        libc.mallopt(M_TRIM_THRESHOLD, 64 << 20)
 
 
 def end_soon() -> None:
@@ -38,6 +50,7 @@ class PlainWorker(faust.Worker):
         self.spinner = None
 
     async def start(self) -> None:
+        keep_big_blocks()
         try:
             await super().start()
         except CauceError as error:

@@ -113,7 +113,7 @@ class StagedTable(Table[Any, Any]):
 
     def using_window(self, window: WindowT, *, key_index: bool = False) -> WindowWrapperT:
         raise Unsupported(
-            f"table {self.name}: windows are not exactly-once here; put the window into the key, delete old keys yourself"
+            f"table {self.name}: windows are not exactly-once here; put the window into the key and delete old keys"
         )
 
     def _serializer_from_type(self, typ: Any) -> Any:
