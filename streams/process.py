@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import threading
+from typing import Any
 
 import faust
 
@@ -20,6 +21,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 EXIT_CONFIG = 2
 CLOSING_SECONDS = 3.0  # it takes one when all goes well
+STOPPING_SECONDS = 9.0  # supervisors and orchestrators kill after ten
 EXIT_FAILED = 70  # EX_SOFTWARE: restart me, I go on from the last commit
 
 
@@ -38,7 +40,11 @@ def keep_big_blocks() -> None:
 
 def end_soon() -> None:
     """All work is committed; what is left is Faust closing its services, and some never end. Do not wait long."""
-    watchdog = threading.Timer(CLOSING_SECONDS, os._exit, [0])
+    _end_within(CLOSING_SECONDS, 0)
+
+
+def _end_within(seconds: float, code: int) -> None:
+    watchdog = threading.Timer(seconds, os._exit, [code])
     watchdog.daemon = True
     watchdog.start()
 
@@ -48,6 +54,12 @@ class PlainWorker(faust.Worker):
 
     def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:
         self.spinner = None
+
+    def _schedule_shutdown(self, signal: Any) -> None:
+        """Asked to stop: it commits what was begun and ends with 0, or, should Kafka not answer in time, it just ends.
+        Nothing is lost: the next one goes on from the last commit."""
+        _end_within(STOPPING_SECONDS, EXIT_FAILED)
+        super()._schedule_shutdown(signal)
 
     async def start(self) -> None:
         keep_big_blocks()

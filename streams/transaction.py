@@ -114,7 +114,11 @@ class Transaction:
     def _poll(self) -> None:
         """Serve delivery reports while nobody flushes, so that awaiting a send does not wait for the checkpoint."""
         while not self._closing.is_set():
-            self._producer.poll(POLL_SECONDS)
+            try:
+                self._producer.poll(POLL_SECONDS)
+            except KafkaException as error:  # fenced: the next flush says so, and ends the worker
+                self._failure = self._failure or error.args[0]
+                return
 
 
 def fence(client: Mapping[str, str], transactional_ids: Iterable[str], timeout_ms: int) -> None:

@@ -1,11 +1,17 @@
 """What tests of every kind may ask for. Nothing starts until a test asks."""
 
+import signal
 import uuid
 from collections.abc import Iterator
 
 import pytest
 
 from infra.cluster import Cluster
+
+
+def pytest_configure() -> None:
+    """A shell that runs us in the background has SIGINT ignored, and every process that we start would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

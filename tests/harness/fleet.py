@@ -163,6 +163,16 @@ class Fleet:
         for worker in [self.start(name) for name in names]:
             worker.wait_ready()
 
+    def wait_ready(self, name: str, seconds: float = READY_SECONDS) -> None:
+        """Until the newest process of that name is ready. Whoever got its partitions while it was away may fence it on
+        its way up; then the one after it has to be."""
+
+        def ready() -> bool:
+            self.tend()
+            return bool(self.workers[name].said("worker ready"))
+
+        wait_for(ready, seconds, f"{name}: never ready: {self.workers[name].tail()}")
+
     def tend(self) -> None:
         """What a supervisor does: start again whoever asked for it, or was killed. Anything else is a failure."""
         for worker in list(self.workers.values()):

@@ -26,10 +26,12 @@ def test_a_kill_inside_the_commit_changes_nothing(at: Point, fleet: Fleet, truth
     assert victim.wait_end(10) == -signal.SIGKILL
     assert truth.stores_ahead() == 0
     load.send(RECORDS)
-    fleet.start("w0")
+    restored = fleet.start("w0").wait_said("tables restored")["records"]
     truth.wait_seen(2 * RECORDS)
     fleet.stop()
     assert truth.check(2 * RECORDS) == EXACT
+    # only what was committed and not yet stored is read again: the tail, not the whole changelog
+    assert (restored > 0) == (at == "committed")
     # after `produced` all of the checkpoint was with the brokers, and none of it counts; before it none was
     assert (truth.aborted_changes() > 0) == (at in ("produced", "offsets"))
 
@@ -99,7 +101,7 @@ def test_two_workers_killed_at_random_under_load(plan: Plan, fleet: Fleet, truth
             assert victim.code == -signal.SIGKILL
             fleet.tend()
             if chance.random() < 0.5:
-                fleet.workers[victim.name].wait_ready()
+                fleet.wait_ready(victim.name)
         truth.wait_seen(load.sent, tend=fleet.tend)
     truth.wait_seen(load.sent, tend=fleet.tend)
     fleet.stop()

@@ -1,5 +1,6 @@
 """What cannot be exactly-once is refused at start, with a sentence that says what to use instead."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,11 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_refused_at_start_with_what_to_do_instead(what: str, app: ExactlyOnceApp) -> None:
-    with pytest.raises(Unsupported) as refusal:
+    async def attempt() -> None:
         REFUSED[what](app)
+
+    with pytest.raises(Unsupported) as refusal:
+        asyncio.run(attempt())
     assert any(word in str(refusal.value) for word in ("use", "keep", "put", "send", "leave", "group_by", "engine"))
 
 
