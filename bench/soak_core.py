@@ -7,6 +7,7 @@ Ends with 0 only if nothing was lost, nothing was counted twice, and changelogs 
 import argparse
 import json
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -51,7 +52,7 @@ class Soak:
             (kind,) = self._chance.choices(list(KINDS), list(KINDS.values()))
             self._fault(kind)
             self.faults[kind] += 1
-            self._pause(self._chance.uniform(0.2, 6.0))
+            self._pause(self._chance.uniform(0.1, 3.0))
             self._report()
 
     def _fault(self, kind: str) -> None:
@@ -79,9 +80,9 @@ class Soak:
                 self._cluster.wait_in_sync()  # one at a time: two would be more than three copies promise to survive
 
     def _victim(self) -> Worker:
-        """Whoever is alive; half of the time only once it works, else at any moment of its start."""
+        """Often only once it works, else at any moment of its start."""
         name = self._chance.choice(self._names)
-        if self._chance.random() < 0.5:
+        if self._chance.random() < 0.4:
             self._until(lambda: bool(self.fleet.workers[name].said("worker ready")), f"{name} is not ready")
         self._tend()
         return self.fleet.workers[name]
@@ -144,8 +145,10 @@ def main() -> int:
         flush=True,
     )
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="soak-core-") as home, Cluster(Path(home) / "kafka") as cluster:
-        plan = Plan("", "soak-", cluster.bootstrap, Path(home) / "data", partitions=6, session_timeout_ms=SESSION_MS)
+    home = Path(tempfile.mkdtemp(prefix="soak-core-"))
+    print(f"data and logs are in {home}; removed when all is well", flush=True)
+    with Cluster(home / "kafka") as cluster:
+        plan = Plan("", "soak-", cluster.bootstrap, home / "data", partitions=6, session_timeout_ms=SESSION_MS)
         create_topics(plan)
         soak = Soak(cluster, plan, arguments.workers, random.Random(seed))
         try:
@@ -174,6 +177,8 @@ def main() -> int:
         },
     }
     print(json.dumps(figures, indent=2))
+    if verdict.exact:
+        shutil.rmtree(home)
     return 0 if verdict.exact else 1
 
 

@@ -33,6 +33,7 @@ from streams.transaction import Member, Transaction
 log = logging.getLogger(__name__)
 
 TIDY_SECONDS: Final = 60.0
+CLOSE_SECONDS: Final = 2.0
 ABORT_SECONDS: Final = 3.0  # of a dying worker; if it takes longer, the next owner ends the transaction
 
 
@@ -139,7 +140,8 @@ class Engine:
         if self._intake is not None:
             await self.released()
             self._intake.leave()
-            await self._loop.run_in_executor(None, self._intake.join)
+            # all is committed; the thread may still be fencing somebody for us, and need not finish that
+            await self._loop.run_in_executor(None, self._intake.join, CLOSE_SECONDS)
             await self._threaded(self._transaction.close)
         self.phase = Phase.STOPPED
         self._thread.shutdown(wait=False)
@@ -171,6 +173,8 @@ class Engine:
     # ---- partitions come and go (called from the consumer thread, through the loop)
 
     def assigned(self, tps: frozenset[TP], offsets: Mapping[TP, int], owners: Mapping[TP, str], member: Member) -> None:
+        if self.phase in (Phase.STOPPED, Phase.FAILED):
+            return
         self._member = member
         self.positions = dict(offsets)
         self._unclaimed = {tp: offset for tp, offset in offsets.items() if owners[tp] != self.transactional_id}

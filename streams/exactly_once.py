@@ -100,8 +100,12 @@ class ExactlyOnceApp(faust.App):
 
     async def _stop_consumer(self) -> None:
         await self.engine.stop()
-        if self.in_worker and self.engine.phase is Phase.STOPPED:
+        if self.in_worker and self.all_is_committed:
             end_soon()
+
+    @property
+    def all_is_committed(self) -> bool:
+        return self.engine.phase is Phase.STOPPED
 
     # ---- refused at start
 

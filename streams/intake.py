@@ -62,6 +62,7 @@ def consumer_config(client: Mapping[str, str], group: str, instance: str, sessio
         "queued.max.messages.kbytes": 32 << 10,
         "fetch.queue.backoff.ms": 10,  # the default waits a second once the queue is full
         "reconnect.backoff.max.ms": 1000,
+        "coordinator.query.interval.ms": 10_000,  # a tenth of it while the coordinator is away; the default: a minute
         "topic.metadata.refresh.interval.ms": 10_000,
         "logger": log,
     }

@@ -52,6 +52,8 @@ def _end_within(seconds: float, code: int) -> None:
 class PlainWorker(faust.Worker):
     """Faust's worker without the spinner, which would filter the logs it sits on."""
 
+    _asked_to_stop = False
+
     def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:
         self.spinner = None
 
@@ -59,7 +61,17 @@ class PlainWorker(faust.Worker):
         """Asked to stop: it commits what was begun and ends with 0, or, should Kafka not answer in time, it just ends.
         Nothing is lost: the next one goes on from the last commit."""
         _end_within(STOPPING_SECONDS, EXIT_FAILED)
+        self._asked_to_stop = self.crash_reason is None
         super()._schedule_shutdown(signal)
+
+    def _shutdown_loop(self) -> None:
+        try:
+            super()._shutdown_loop()
+        except Exception as error:
+            if not (self._asked_to_stop and self.app.all_is_committed):  # type: ignore[attr-defined]
+                raise
+            # services that are asked to stop in the middle of their start may crash on the way down
+            log.info("a service crashed while stopping, after the last commit", extra={"reason": repr(error)})
 
     async def start(self) -> None:
         keep_big_blocks()

@@ -121,17 +121,16 @@ class Truth:
         return len(self.times)
 
     def wait_seen(self, count: int, seconds: float = 60.0, tend: Callable[[], None] = lambda: None) -> float:
-        def seen() -> bool:
-            tend()
-            return self.look() >= count
-
+        """Until so many inputs are in the output. Fails when nothing new came for `seconds`: slow is not stuck."""
         started = time.monotonic()
-        try:
-            return wait_for(seen, seconds, "")
-        except AssertionError:
-            waited = time.monotonic() - started
-            message = f"{len(self.times)} of {count} inputs are in the output after {waited:.0f} s"
-            raise AssertionError(message) from None
+        while (known := self.look()) < count:
+
+            def more(known: int = known) -> bool:
+                tend()
+                return self.look() > known
+
+            wait_for(more, seconds, f"{known} of {count} inputs are in the output, and nothing more comes")
+        return time.monotonic() - started
 
     def check(self, count: int) -> Verdict:
         """Call when every worker has ended."""

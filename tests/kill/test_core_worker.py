@@ -19,17 +19,16 @@ RECORDS = 400
 
 
 @pytest.mark.parametrize("at", COMMIT_PATH)
-def test_a_kill_inside_the_commit_changes_nothing(at: Point, fleet: Fleet, truth: Truth, load: Load) -> None:
-    load.send(RECORDS)
-    victim = fleet.start("w0", Fault(at))
-    victim.wait_fault()
-    assert victim.wait_end(10) == -signal.SIGKILL
-    assert truth.stores_ahead() == 0
-    load.send(RECORDS)
-    restored = fleet.start("w0").wait_said("tables restored")["records"]
-    truth.wait_seen(2 * RECORDS)
+def test_a_kill_inside_the_commit_changes_nothing(at: Point, plan: Plan, fleet: Fleet, truth: Truth) -> None:
+    with ConstantLoad(plan, a_second=150) as load:
+        victim = fleet.start("w0", Fault(at))
+        victim.wait_fault()
+        assert victim.wait_end(10) == -signal.SIGKILL
+        assert truth.stores_ahead() == 0
+        restored = fleet.start("w0").wait_said("tables restored")["records"]
+    truth.wait_seen(load.sent)
     fleet.stop()
-    assert truth.check(2 * RECORDS) == EXACT
+    assert truth.check(load.sent) == EXACT
     # only what was committed and not yet stored is read again: the tail, not the whole changelog
     assert (restored > 0) == (at == "committed")
     # after `produced` all of the checkpoint was with the brokers, and none of it counts; before it none was
@@ -83,6 +82,15 @@ def test_sigterm_under_load_commits_everything_and_ends_with_0(plan: Plan, fleet
     truth.wait_seen(load.sent)
     fleet.stop()
     assert truth.check(load.sent) == EXACT
+
+
+@pytest.mark.parametrize(
+    "moment", ["[^--Consumer]: Starting...", "[^---Conductor]: Waiting for tables to be registered..."]
+)
+def test_sigterm_in_the_middle_of_a_start_ends_with_0(moment: str, fleet: Fleet) -> None:
+    worker = fleet.start("w0")
+    worker.wait_said(moment)
+    assert worker.terminate() == 0, worker.tail(20)
 
 
 def test_two_workers_killed_at_random_under_load(plan: Plan, fleet: Fleet, truth: Truth) -> None:
