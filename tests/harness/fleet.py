@@ -105,9 +105,10 @@ class Worker:
         """Until the planned fault has happened: without it there is no verdict."""
 
         def happened() -> bool:
+            code = self.code  # before the look: it may say so and die in between
             if self.plan.reached.exists():
                 return True
-            assert self.code is None, f"{self.name}: ended with {self.code} before {self.plan.fault}: {self.tail()}"
+            assert code is None, f"{self.name}: ended with {self.code} before {self.plan.fault}: {self.tail()}"
             return False
 
         wait_for(happened, seconds, f"{self.name}: {self.plan.fault} never happened; its log is {self.log_file}")

@@ -19,7 +19,7 @@ class Fault:
 
     at: Point
     action: Action = "kill"
-    nth: int = 3
+    nth: int = 1  # a finite load may be done in one checkpoint
 
 
 @dataclass(frozen=True, slots=True)
