@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from faust.types import TP, Message
 
-from cauce.errors import CauceError, Fenced
+from cauce.errors import CauceError, CommitUncertain, Fenced
 from streams.checkpoint import Checkpoint, CheckpointState
 from streams.gate import Gate, InFlight
 from streams.inbox import Inbox
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 TIDY_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 2.0
 ABORT_SECONDS: Final = 3.0  # of a dying worker; if it takes longer, the next owner ends the transaction
+GRACE_SECONDS: Final = 5.0  # beyond the time a call to the library was given; some of its calls ignore that
 
 
 class Phase(Enum):
@@ -116,12 +117,8 @@ class Engine:
     # ---- start and stop
 
     async def start(self) -> None:
-        """Fence a former self. Everything else waits for this: its open transaction may hide what is committed."""
         self._loop = asyncio.get_running_loop()
-        started = time.monotonic()
         self._transaction = Transaction(self.options.kafka, self.transactional_id, self.options.transaction_timeout_ms)
-        await self._guard(self._threaded(self._transaction.initialise))
-        log.info("transactional id is ours", extra={"id": self.transactional_id, "seconds": time.monotonic() - started})
 
     def join(self, topics: set[str]) -> None:
         if self.phase in (Phase.STOPPED, Phase.FAILED):
@@ -164,13 +161,22 @@ class Engine:
 
     def _abort_and_end(self, error: BaseException) -> None:
         if self._open is not None and self._open.state is not CheckpointState.COMMITTED:
-            try:
-                self._transaction.abort(ABORT_SECONDS)
-            except CauceError as second:
-                log.info("transaction not aborted, its next holder will", extra={"reason": str(second)})
+            aborting = threading.Thread(target=self._abort, name="abort", daemon=True)
+            aborting.start()
+            aborting.join(ABORT_SECONDS + GRACE_SECONDS)
         self.options.on_fatal(error)
 
+    def _abort(self) -> None:
+        try:
+            self._transaction.abort(ABORT_SECONDS)
+        except CauceError as error:
+            log.info("transaction not aborted, its next holder will", extra={"reason": str(error)})
+
     # ---- partitions come and go (called from the consumer thread, through the loop)
+
+    def claim(self) -> None:
+        """Called in the consumer thread, when the group has taken us in and before anything is looked up."""
+        self._transaction.initialise()
 
     def assigned(self, tps: frozenset[TP], offsets: Mapping[TP, int], owners: Mapping[TP, str], member: Member) -> None:
         if self.phase in (Phase.STOPPED, Phase.FAILED):
@@ -361,7 +367,13 @@ class Engine:
     # ---- helpers
 
     async def _threaded(self, call: Callable[[], None]) -> None:
-        await self._loop.run_in_executor(self._thread, call)
+        """Make a blocking call, and do not wait for it for ever: `send_offsets_to_transaction` has a time-out that the
+        library does not keep (librdkafka #5456)."""
+        limit = self.options.transaction_timeout_ms / 1000 + GRACE_SECONDS
+        done = self._loop.run_in_executor(self._thread, call)
+        if done not in (await asyncio.wait([done], timeout=limit))[0]:
+            raise CommitUncertain(f"{self.transactional_id}: no answer in {limit:.0f} s; a restart asks anew")
+        await done
 
     async def _guard(self, work: Awaitable[None]) -> None:
         try:

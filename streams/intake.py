@@ -31,8 +31,9 @@ COMMITTED_SECONDS: Final = 30.0  # a pending commit of a former owner is ended b
 
 
 class Rebalanced(Protocol):
-    """What the event loop does about partitions; the consumer thread waits for `released`."""
+    """What the event loop does about partitions; the consumer thread waits for `released`, and makes `claim` itself."""
 
+    def claim(self) -> None: ...
     async def released(self) -> None: ...
     def assigned(
         self, tps: frozenset[TP], offsets: Mapping[TP, int], owners: Mapping[TP, str], member: Member
@@ -250,6 +251,7 @@ class Intake(threading.Thread):
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Find where to go on, tell the event loop, and stay paused until the tables are restored."""
         member = consumer.consumer_group_metadata()
+        self._worker.claim()
         committed: list[TopicPartition] = []
         if partitions:
             end_transactions_of_the_gone(self._client, self._group, self._transactional_id, partitions)

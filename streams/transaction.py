@@ -46,6 +46,10 @@ def producer_config(client: Mapping[str, str], transactional_id: str, timeout_ms
         "message.max.bytes": 8 << 20,
         "queue.buffering.max.kbytes": 256 << 10,
         "queue.buffering.max.messages": 1_000_000,
+        "reconnect.backoff.max.ms": 1000,
+        # A lost group coordinator is looked for only when some connection comes or goes, and nobody else may be using
+        # one (librdkafka #5511): closing idle ones ends a wait that would last until a broker happens to restart.
+        "connections.max.idle.ms": 3000,
         "log.thread.name": False,
         "logger": log,
     }
@@ -63,9 +67,13 @@ class Transaction:
         self._poller = threading.Thread(target=self._poll, name="deliveries", daemon=True)
 
     def initialise(self) -> None:
-        """Become the only holder of the id: a former self is fenced, and its open transaction ended."""
-        take_over_id(self._producer, self.id)
-        self._poller.start()
+        """Become the only holder of the id, once: a former self is fenced, and its open transaction ended.
+
+        To be called as a member of the group: whoever got the partitions of a worker that was none fences it, and has
+        done so before the group can let that worker in again."""
+        if not self._poller.is_alive():
+            take_over_id(self._producer, self.id)
+            self._poller.start()
 
     def begin(self) -> None:
         with doorway("begin_transaction", self.id):

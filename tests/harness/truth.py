@@ -90,10 +90,10 @@ class Reader:
         answer = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
         return {tp.partition: future.result().offset for tp, future in answer.items()}
 
-    def held_back(self) -> int:
-        """Partitions in which an open transaction keeps readers from what is behind it."""
+    def held_back(self) -> dict[int, int]:
+        """Where an open transaction keeps readers from what is behind it: the offset of its begin, by partition."""
         stable = self.ends(IsolationLevel.READ_COMMITTED)
-        return sum(stable[number] < end for number, end in self.ends().items())
+        return {number: stable[number] for number, end in self.ends().items() if stable[number] < end}
 
     def close(self) -> None:
         self._consumer.close()
@@ -167,7 +167,7 @@ class Truth:
             reader.close()
         return written - sum(len(changes) for changes in self._changelog().values())
 
-    def held_back(self) -> int:
+    def held_back(self) -> dict[int, int]:
         return self._output.held_back()
 
     def _take(self, messages: Iterator[Any]) -> None:

@@ -21,8 +21,7 @@ def plan(plan: Plan) -> Plan:
     return replace(plan, session_timeout_ms=6_000)
 
 
-# A broker lost once the offsets are sent, (1, "offsets"), can stall the workers for over a minute: still to be mended.
-@pytest.mark.parametrize(("victim", "at"), [(0, "produced"), (2, "produced")])
+@pytest.mark.parametrize(("victim", "at"), [(0, "produced"), (1, "offsets"), (2, "produced")])
 def test_a_broker_dies_inside_a_commit(
     victim: int, at: Point, kafka: Cluster, plan: Plan, fleet: Fleet, truth: Truth
 ) -> None:
@@ -43,13 +42,14 @@ def test_a_broker_dies_inside_a_commit(
     assert truth.check(load.sent) == EXACT
 
 
-def test_a_commit_whose_outcome_is_unknown_ends_the_worker(kafka: Cluster, plan: Plan, truth: Truth) -> None:
-    """Every broker falls silent with the commit on its way: the restart finds out by the committed offsets."""
+@pytest.mark.parametrize("at", ["produced", "offsets"])
+def test_a_commit_whose_outcome_is_unknown_ends_the_worker(at: Point, kafka: Cluster, plan: Plan, truth: Truth) -> None:
+    """Every broker falls silent with the offsets or the commit on its way: the restart finds out by the offsets."""
     plan = replace(plan, transaction_timeout_ms=3_000, session_timeout_ms=20_000)  # the commit gives up first
     load = Load(plan)
     with Fleet(plan) as fleet:
         load.send(RECORDS)
-        worker = fleet.start("w0", Fault("offsets", "wait"))
+        worker = fleet.start("w0", Fault(at, "wait"))
         worker.wait_fault()
         for broker in kafka.brokers:
             kafka.pause(broker.id)

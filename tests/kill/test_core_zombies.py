@@ -68,8 +68,8 @@ def test_control_without_the_kept_generation_a_zombie_doubles(fleet: Fleet, trut
 def test_nobody_waits_for_the_transaction_of_a_worker_that_never_returns(
     fleet: Fleet, truth: Truth, load: Load
 ) -> None:
-    heir = heir_of_a_dead_worker(fleet, truth, load, ())
-    assert truth.held_back() == 0, "fencing comes before the partitions are worked on"
+    heir, begun = heir_of_a_dead_worker(fleet, truth, load, ())
+    assert not begun.items() & truth.held_back().items(), "fencing comes before the partitions are worked on"
     assert truth.wait_seen(RECORDS, seconds=LAST_RESORT_MS / 1000 / 2) < LAST_RESORT_MS / 1000 / 2
     assert heir.said("fencing a worker that left")
     assert heir.terminate() == 0
@@ -77,24 +77,28 @@ def test_nobody_waits_for_the_transaction_of_a_worker_that_never_returns(
 
 
 def test_control_without_fencing_everybody_waits_for_it(fleet: Fleet, truth: Truth, load: Load) -> None:
-    heir = heir_of_a_dead_worker(fleet, truth, load, NO_FENCING)
-    assert truth.held_back() > 0
+    heir, begun = heir_of_a_dead_worker(fleet, truth, load, NO_FENCING)
+    assert truth.held_back() == begun
     seen = truth.look()
     with pytest.raises(AssertionError, match="inputs are in the output"):
         truth.wait_seen(seen + 1, seconds=4)
-    assert truth.held_back() > 0
+    assert truth.held_back() == begun
     assert not heir.said("worker ready"), "its restore reaches the end only when the transaction has timed out"
 
 
-def heir_of_a_dead_worker(fleet: Fleet, truth: Truth, load: Load, off: tuple[Switch, ...]) -> Worker:
+def heir_of_a_dead_worker(
+    fleet: Fleet, truth: Truth, load: Load, off: tuple[Switch, ...]
+) -> tuple[Worker, dict[int, int]]:
+    """A worker that has just been assigned what a dead one had, and where the transaction of the dead one begins."""
     load.send(RECORDS)
     victim = fleet.start("w0", Fault("produced"), off)
     victim.wait_fault()
     assert victim.wait_end(10) == -signal.SIGKILL
-    assert truth.held_back() > 0, "the open transaction must hold the readers back, or there is nothing to see"
+    begun = truth.held_back()
+    assert begun, "the open transaction must hold the readers back, or there is nothing to see"
     heir = fleet.start("w1", off=off)
     wait_for(lambda: bool(assigned(heir)), 60, f"{heir.name} got no partitions: {heir.tail()}")
-    return heir
+    return heir, begun
 
 
 def assigned(worker: Worker) -> int:
