@@ -27,10 +27,10 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.work import WORK
+from cauce.provision import WantedTopic, ensure_topics
 from infra.cluster import Cluster
 from infra.processes import leashed
 from streams.intake import consumer_config, take
-from streams.provision import WantedTopic, ensure_topics
 
 PARTITIONS = 4
 DEADLINE_SECONDS = 120.0

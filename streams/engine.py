@@ -32,7 +32,6 @@ from streams.transaction import Member, Transaction
 
 log = logging.getLogger(__name__)
 
-TIDY_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 2.0
 ABORT_SECONDS: Final = 3.0  # of a dying worker; if it takes longer, the next owner ends the transaction
 GRACE_SECONDS: Final = 5.0  # beyond the time a call to the library was given; some of its calls ignore that
@@ -261,7 +260,7 @@ class Engine:
     async def tidy(self) -> None:
         """Remove the state of partitions that moved away, for as long as the worker lives."""
         while True:
-            await asyncio.sleep(TIDY_SECONDS)
+            await asyncio.sleep(self.options.tidy_seconds)
             async with self._lock:  # nothing is assigned or released meanwhile
                 if self.phase is Phase.RUNNING:
                     await asyncio.to_thread(self._tables.forget_unowned)

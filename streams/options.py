@@ -32,7 +32,8 @@ class Options:
     session_timeout_ms: int = 6_000  # silence after which a worker's partitions go to the others
     transaction_timeout_ms: int = 20_000  # no event may take longer
     store_cache_mib: int = 64
-    keep_unowned_seconds: int = 1800  # state of partitions that moved away: they may come back
+    keep_unowned_seconds: float = 1800.0  # state of partitions that moved away: they may come back
+    tidy_seconds: float = 60.0  # between two looks for such state
     stuck_seconds: float = 30.0  # no commit for so long while there is lag: not ready
     observe: Observer = field(default=nothing_to_see)
     on_fatal: Callable[[BaseException], NoReturn] = field(default=end_process)

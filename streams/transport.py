@@ -13,8 +13,8 @@ from faust.types import TP, ConsumerMessage, FutureMessage, HeadersArg, RecordMe
 from mode import Seconds, want_seconds
 
 from cauce.errors import Unsupported
+from cauce.provision import WantedTopic, ensure_topics
 from streams.outbox import Sent
-from streams.provision import WantedTopic, ensure_topics
 
 if TYPE_CHECKING:
     from streams.engine import Engine

@@ -8,12 +8,12 @@ from typing import Any
 from agents.tally import tally
 from cauce import logs
 from cauce.errors import ConfigError
+from cauce.provision import WantedTopic, ensure_topics
 from cauce.settings import Settings
 from cauce.topics import BATCHES, TALLIES, TOPICS, Topic
 from streams.exactly_once import ExactlyOnceApp
 from streams.options import Options
 from streams.pages import add_pages
-from streams.provision import WantedTopic, ensure_topics
 
 APP = "cauce"
 

@@ -27,6 +27,8 @@ def build(plan: Plan, reach: Callable[[Point], None], **options: Any) -> faust.A
             checkpoint_ms=plan.checkpoint_ms,
             session_timeout_ms=plan.session_timeout_ms,
             transaction_timeout_ms=plan.transaction_timeout_ms,
+            keep_unowned_seconds=plan.keep_unowned_seconds,
+            tidy_seconds=plan.tidy_seconds,
             **options,
         ),
         topic_partitions=plan.partitions,

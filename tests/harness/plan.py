@@ -33,6 +33,8 @@ class Plan:
     checkpoint_ms: int = 80
     session_timeout_ms: int = 2_000
     transaction_timeout_ms: int = 20_000
+    keep_unowned_seconds: float = 1800.0
+    tidy_seconds: float = 60.0
     fault: Fault | None = None
     off: tuple[Switch, ...] = field(default=())  # handling switched off, for control runs
     vanilla: bool = False  # Faust's own exactly_once, for the control in bench/

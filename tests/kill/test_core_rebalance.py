@@ -1,5 +1,7 @@
 """Workers are added, removed and replaced under load: partitions and their state move, the counts stay exact."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.harness.fleet import Fleet, Worker, wait_for
@@ -44,6 +46,32 @@ def test_an_idle_worker_survives_a_rebalance(fleet: Fleet, truth: Truth, load: L
     truth.wait_seen(200)
     fleet.stop()
     assert truth.check(200) == EXACT
+
+
+def test_state_of_partitions_that_moved_away_is_kept_for_a_while_and_then_removed(plan: Plan, truth: Truth) -> None:
+    kept = replace(plan, tidy_seconds=0.2)
+    with Fleet(kept) as fleet:
+        Load(plan).send(200)
+        fleet.start_ready("w0")
+        truth.wait_seen(200)
+        fleet.start("w1")
+        wait_for(lambda: shares(fleet, "w0", "w1") == (2, 2), 60, "the partitions were never shared out")
+        assert fleet.workers["w0"].terminate() == 0
+        assert stores(plan, "w0") == 4, "half of them are not its own any more, and may come back"
+        assert fleet.workers["w1"].terminate() == 0
+
+    with Fleet(replace(kept, keep_unowned_seconds=0.5)) as fleet:
+        fleet.start("w0")
+        fleet.start("w1")
+        wait_for(lambda: shares(fleet, "w0", "w1") == (2, 2), 60, "the partitions were never shared out")
+        wait_for(lambda: stores(plan, "w0") == 2, 30, "state of partitions that moved away was never removed")
+        assert fleet.workers["w0"].said("state of a partition that moved away removed")
+        fleet.stop()
+    assert truth.check(200) == EXACT
+
+
+def stores(plan: Plan, worker: str) -> int:
+    return len(list((plan.data / worker / "tables" / "counts").iterdir()))
 
 
 def shares(fleet: Fleet, *names: str) -> tuple[int, ...]:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from cauce.provision import WantedTopic, ensure_topics
 from infra.cluster import Cluster
 from infra.ports import Ports
 from infra.processes import wait_until
 from infra.worker import WorkerProcess
-from streams.provision import WantedTopic, ensure_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill]
 PARTITIONS = 2
