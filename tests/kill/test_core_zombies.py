@@ -32,7 +32,7 @@ def plan(plan: Plan) -> Plan:
 def test_a_zombie_is_fenced_says_so_and_doubles_nothing(at: Point, fleet: Fleet, truth: Truth, load: Load) -> None:
     """Stopped before its changelog, before and after its offsets; it comes back when another has done the work."""
     zombie, heir = fleet.start("w0", Fault(at, "stop")), fleet.start("w1")
-    heir.wait_ready()
+    both_ready(zombie, heir)
     load.send(RECORDS)
     wait_for(lambda: zombie.stopped, 60, f"the zombie never stopped: {zombie.tail()}")
     truth.wait_seen(RECORDS)
@@ -107,8 +107,8 @@ def assigned(worker: Worker) -> int:
 
 def zombie_that_comes_back(fleet: Fleet, load: Load, off: tuple[Switch, ...]) -> Worker:
     """Stopped with its events done and its changelog not written, until another worker has done the same events."""
-    zombie = fleet.start("w0", Fault("sealed", "stop"), off)
-    fleet.start("w1", off=off).wait_ready()
+    zombie, heir = fleet.start("w0", Fault("sealed", "stop"), off), fleet.start("w1", off=off)
+    both_ready(zombie, heir)
     load.send(RECORDS)
     wait_for(lambda: zombie.stopped, 60, f"the zombie never stopped: {zombie.tail()}")
     sealed = json.loads(zombie.plan.reached.read_text())
@@ -123,6 +123,12 @@ def zombie_that_comes_back(fleet: Fleet, load: Load, off: tuple[Switch, ...]) ->
     wait_for(done_by_another, 60, f"nobody did the work of the zombie, {sealed}")
     zombie.resume()
     return zombie
+
+
+def both_ready(zombie: Worker, heir: Worker) -> None:
+    """Or the first of them has done all the work before the other has joined."""
+    zombie.wait_ready()
+    heir.wait_ready()
 
 
 def must_be_fenced(zombie: Worker) -> None:
