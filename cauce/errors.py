@@ -2,6 +2,7 @@
 
 CauceError
 ├── ConfigError        the operator fixes a variable, an option or the machine; exit code 2
+├── BadUpload          the client fixes a file; HTTP 422 with file, line, reason
 ├── BrokerUnavailable  wait, then try again (the one class with retriable = True)
 ├── Fenced             another worker owns the partition: end the process, the work is already elsewhere
 ├── CommitUncertain    Kafka did not say how the commit ended: end the process, trust the committed offsets
@@ -19,6 +20,19 @@ class CauceError(Exception):
 
 class ConfigError(CauceError):
     """The operator has to change something before this can work."""
+
+
+class BadUpload(CauceError):
+    """A file cannot be read as what it claims to be; the client fixes it. Single bad rows are `Rejected` values."""
+
+    def __init__(self, file: str, line: int, reason: str) -> None:
+        super().__init__(file, line, reason)  # as they came, so that the error survives a trip between processes
+        self.file = file
+        self.line = line  # counted from 1, as an editor shows it
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.reason}"
 
 
 class BrokerUnavailable(CauceError):

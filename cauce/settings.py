@@ -41,11 +41,27 @@ class Settings(BaseSettings):
     worker_data: Path | None = Field(None, description="folder of this worker's tables; unset: HOME/workers/ID")
     worker_host: str = Field("127.0.0.1", description="where /livez, /readyz and /metrics listen")
     worker_port: int = Field(6066, ge=1, le=65535, description="the same; every worker of a machine needs its own")
+    models: Path = Field(
+        Path(__file__).parents[1] / "models",
+        description="folder of sentiment models; others come from Hugging Face",
+    )
     store_cache_mib: int = Field(64, ge=1, description="memory of RocksDB, shared by all tables of a worker")
     checkpoint_ms: int = Field(300, ge=10, description="how long an output waits to become visible at most")
     session_timeout_ms: int = Field(6000, ge=1000, description="silence after which a worker's partitions move")
     transaction_timeout_ms: int = Field(20_000, ge=1000, description="no batch may take a worker longer than this")
     stuck_seconds: float = Field(30.0, gt=0, description="no commit for so long while records wait: /readyz says no")
+
+    gateway_host: str = Field("127.0.0.1", description="where a gateway listens")
+    gateway_port: int = Field(8080, ge=1, le=65535, description="the same; every gateway of a machine needs its own")
+    secret: SecretStr | None = Field(
+        None, min_length=16, description="signs the tokens of sessions; the same for every gateway, and kept"
+    )
+    session_ttl_seconds: float = Field(7200, gt=0, description="a session ends when nothing happened for so long")
+    max_sessions: int = Field(1000, ge=1, description="at once, of all gateways together; more are told to wait")
+    live_uploads: int = Field(32, ge=1, le=500, description="at once, per gateway; a few MiB and a producer each")
+    max_upload_bytes: int = Field(64 << 30, ge=1, description="the largest file that is taken")
+    upload_idle_seconds: float = Field(30, gt=0, description="after which a silent upload gives its producer back")
+    upload_floor_bytes: int = Field(1024, ge=1, description="per second: a request that is slower over 30 s is ended")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"

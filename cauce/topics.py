@@ -9,6 +9,7 @@ from typing import Final
 HOUR_MS: Final = 3_600_000
 FOREVER_MS: Final = -1
 MAX_RECORD_BYTES: Final = 8 << 20  # a batch is about 256 KiB; a block of state after merging may be a few MiB
+KEPT_MS: Final = 24 * HOUR_MS  # a worker may be down for a night; no session lives longer than this
 TOMBSTONES_MS: Final = 24 * HOUR_MS  # tables/store.py restores anew what was last written half as long ago
 
 
@@ -23,7 +24,7 @@ class Topic:
     compacted: bool = False
 
     def config(self) -> dict[str, str]:
-        """Kafka's settings of the topic; how many copies there are depends on the cluster (streams/provision.py)."""
+        """Kafka's settings of the topic; how many copies there are depends on the cluster (cauce/provision.py)."""
         return {
             "cleanup.policy": "compact" if self.compacted else "delete",
             "retention.ms": str(self.retention_ms),
@@ -40,24 +41,65 @@ COMPACTION: Final = {
     "delete.retention.ms": str(TOMBSTONES_MS),
 }
 
-BATCHES: Final = Topic(
-    name="batches",
-    key="client_id/file",
-    holds="rows of one upload for one partition; headers say client, file and rows",
-    retention_ms=24 * HOUR_MS,  # a worker may be down for a night
+SESSIONS: Final = Topic(
+    name="sessions",
+    key="client_id",
+    holds="JSON: dataset, options and end of a session; a tombstone once it is gone",
+    retention_ms=FOREVER_MS,
+    compacted=True,
 )
-TALLIES: Final = Topic(
-    name="tallies",
-    key="client_id/file",
-    holds="JSON: batches and rows of that file that the workers have counted so far",
-    retention_ms=24 * HOUR_MS,
+UPLOADS: Final = Topic(
+    name="uploads",
+    key="client_id/upload_id",
+    holds="JSON: how far a file has come, in the transaction that carries its rows; a tombstone with its session",
+    retention_ms=FOREVER_MS,
+    compacted=True,
 )
-TALLY_CHANGELOG: Final = Topic(
-    name="cauce-tally-changelog",  # <app>-<table>-changelog, as Faust names it
-    key="client_id/file",
-    holds="the table `tally`: JSON, the last count of each file; a tombstone when it is forgotten",
+PARTIALS: Final = Topic(
+    name="partials",
+    key="client_id",
+    holds="what one partition knows of a query, as Arrow; headers say client, query and partition",
+    retention_ms=KEPT_MS,
+)
+ANSWERS: Final = Topic(
+    name="answers",
+    key="client_id",
+    holds="JSON: the CSV file of a query, in parts; or why there is none",
+    retention_ms=KEPT_MS,
+)
+
+
+def rows_of(kind: str, what: str = "rows of one upload") -> Topic:
+    """The topic of a kind of file, named like it: batches and control records."""
+    return Topic(
+        name=kind,
+        key="client_id",
+        holds=f"{what} for one partition, as Arrow; headers say client, file and rows; end and abort go to all",
+        retention_ms=KEPT_MS,
+    )
+
+
+INPUTS: Final = (
+    rows_of("movies"),
+    rows_of("ratings"),
+    rows_of("credits"),
+    rows_of("overviews", "films that a model is to read, derived from movies,"),
+)
+
+STATE_CHANGELOG: Final = Topic(
+    name="cauce-state-changelog",  # <app>-<table>-changelog, as Faust names it
+    key="client_id, or client_id/query/kind[/block]",
+    holds="the table `state`: what a partition has folded, as Arrow blocks, and which files of a client have ended",
+    retention_ms=FOREVER_MS,
+    compacted=True,
+)
+MERGES_CHANGELOG: Final = Topic(
+    name="cauce-merges-changelog",
+    key="client_id/query[/partition/part]",
+    holds="the table `merges`: partials that wait for those of the other partitions",
     retention_ms=FOREVER_MS,
     compacted=True,
 )
 
-TOPICS: Final = (BATCHES, TALLIES, TALLY_CHANGELOG)
+CHANGELOGS: Final = (STATE_CHANGELOG, MERGES_CHANGELOG)
+TOPICS: Final = (SESSIONS, UPLOADS, *INPUTS, PARTIALS, ANSWERS, *CHANGELOGS)

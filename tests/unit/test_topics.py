@@ -2,7 +2,7 @@
 
 import re
 
-from cauce.topics import FOREVER_MS, TOMBSTONES_MS, TOPICS
+from cauce.topics import FOREVER_MS, SESSIONS, TOMBSTONES_MS, TOPICS, UPLOADS
 from tables.store import STALE_SECONDS
 
 
@@ -16,12 +16,12 @@ def test_every_topic_says_what_it_is_for() -> None:
     assert all(topic.key and topic.holds for topic in TOPICS)
 
 
-def test_changelogs_are_compacted_and_kept_and_the_rest_expires() -> None:
+def test_changelogs_and_the_state_of_clients_are_compacted_and_kept_and_the_rest_expires() -> None:
     for topic in TOPICS:
-        changelog = topic.name.endswith("-changelog")
-        assert topic.compacted is changelog
-        assert (topic.retention_ms == FOREVER_MS) is changelog
-        assert topic.config()["cleanup.policy"] == ("compact" if changelog else "delete")
+        kept = topic.name.endswith("-changelog") or topic in (SESSIONS, UPLOADS)
+        assert topic.compacted is kept
+        assert (topic.retention_ms == FOREVER_MS) is kept
+        assert topic.config()["cleanup.policy"] == ("compact" if kept else "delete")
 
 
 def test_a_store_is_restored_anew_before_its_changelog_may_have_forgotten_a_delete() -> None:

@@ -1,0 +1,133 @@
+"""What travels on the topics: batches of rows as Arrow with readable headers, everything else as JSON.
+
+Invariant: a reader needs nothing but the record. Headers say whose it is and what it holds, so that any console tool
+can follow a session.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal, NewType, Self, TypeVar
+
+import pyarrow as pa
+
+ClientId = NewType("ClientId", str)
+UploadId = NewType("UploadId", str)
+Headers = Mapping[str, bytes]
+
+ROWS_PER_BATCH: Final = 100_000
+COMPRESSION: Final[Literal["zstd"]] = "zstd"  # 1.8 B a rating, lz4 2.9, none 5.0
+
+T = TypeVar("T", "Session", "Upload", "Answer")
+Kind = Literal["batch", "end", "abort", "partial", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The headers of a record on an input, derived or partials topic."""
+
+    kind: Kind
+    client_id: ClientId
+    dataset: str
+    subject: str  # the kind of file (batch, end, abort), or the query (partial, failed)
+    rows: int = 0
+    part: int = 0  # partial: which of `parts`, from which `partition`
+    parts: int = 1
+    partition: int = -1
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        fields = asdict(self)
+        fields["options"] = json.dumps(fields["options"], separators=(",", ":"))
+        return [(name, str(value).encode()) for name, value in fields.items()]
+
+    @classmethod
+    def read(cls, headers: Headers) -> Self:
+        text = {name: value.decode() for name, value in headers.items()}
+        numbers = {name: int(text[name]) for name in ("rows", "part", "parts", "partition")}
+        return cls(
+            kind=text["kind"],  # type: ignore[arg-type]  # written by us
+            client_id=ClientId(text["client_id"]),
+            dataset=text["dataset"],
+            subject=text["subject"],
+            options=json.loads(text["options"]),
+            **numbers,
+        )
+
+
+def encode(table: pa.Table, compression: Literal["zstd"] | None = COMPRESSION) -> bytes:
+    """Rows as an Arrow IPC stream: its schema goes along, so any Arrow library reads it."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def decode(value: bytes) -> pa.Table:
+    with pa.ipc.open_stream(value) as reader:
+        return reader.read_all()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Topic `sessions`, by client id. Ended sessions are tombstones."""
+
+    client_id: ClientId
+    dataset: str
+    options: Mapping[str, Any]
+    created_at: float
+    expires_at: float  # renewed by every upload's progress; past it any gateway ends the session
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Topic `uploads`, by client id and upload id: how far a file has come, in the transaction that carries its rows.
+
+    `offset` bytes are taken, of which the last, `tail`, are a row that was cut in two and is in no batch yet."""
+
+    client_id: ClientId
+    upload_id: UploadId
+    file: str  # kind
+    name: str
+    length: int
+    offset: int = 0
+    tail: str = ""  # base64
+    line: int = 1  # of the file, where the tail starts
+    header: tuple[str, ...] = ()  # of the CSV file, once it was read
+    rows: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)  # by reason
+    failed: str = ""  # what is wrong with the file; nothing more is taken
+
+    @property
+    def complete(self) -> bool:
+        return self.offset == self.length and not self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Topic `answers`, by client id: the CSV file of a query, in `parts` pieces; or why there is none."""
+
+    client_id: ClientId
+    query: str
+    state: Literal["done", "failed"]
+    part: int = 0
+    parts: int = 1
+    csv: str = ""
+    reason: str = ""
+
+
+def to_json(message: Session | Upload | Answer) -> bytes:
+    return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def from_json(kind: type[T], value: bytes) -> T:
+    fields: dict[str, Any] = json.loads(value)
+    if "header" in fields:
+        fields["header"] = tuple(fields["header"])
+    return kind(**fields)
+
+
+def join(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
+    """One below the other; an empty table in the schema where there is none."""
+    return pa.concat_tables([schema.empty_table(), *tables])

@@ -1,0 +1,89 @@
+"""The few moves that folds are made of: masks, sums by key, and the way from columns to Python rows and back.
+
+The doorway to Arrow's untyped corners: a table says its types in its schema, and `Any` stands for them here.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queries.model import Options
+
+Mask = NDArray[np.bool_]
+
+
+def schema(**types: pa.DataType) -> pa.Schema:
+    return pa.schema(types)
+
+
+def table_of(schema_: pa.Schema, *columns: Any) -> pa.Table:
+    """Columns as Arrow, numpy or lists, in the order of the schema."""
+    return pa.table(list(columns), schema=schema_)
+
+
+def keep(table: pa.Table, mask: Mask) -> pa.Table:
+    return table.filter(pa.array(mask))
+
+
+def lists_have(table: pa.Table, column: str, name: str) -> Mask:
+    """Which rows have this very name in their list."""
+    lists: Any = table[column].combine_chunks()
+    rows = pc.list_parent_indices(lists).filter(pc.equal(pc.list_flatten(lists), pa.scalar(name)))
+    mask = np.zeros(table.num_rows, dtype=np.bool_)
+    mask[rows.to_numpy()] = True
+    return mask
+
+
+def list_lengths(table: pa.Table, column: str) -> NDArray[np.int32]:
+    lists: Any = table[column]
+    lengths: NDArray[np.int32] = pc.list_value_length(lists).to_numpy()
+    return lengths
+
+
+def numbers(table: pa.Table, column: str, null: int) -> NDArray[Any]:
+    """With `null` in place of nulls."""
+    values: Any = table[column]
+    filled: NDArray[Any] = values.fill_null(null).to_numpy()
+    return filled
+
+
+def are_set(table: pa.Table, column: str) -> Mask:
+    """Which rows have no null there."""
+    return table[column].is_valid().to_numpy()
+
+
+def joining(table: pa.Table, other: pa.Table, column: str) -> pa.Table:
+    """The rows whose key the other table has, too: a semi-join."""
+    return table.filter(pc.is_in(table[column], value_set=other[column].combine_chunks()))
+
+
+def sum_by(table: pa.Table, *keys: str) -> pa.Table:
+    """One row a key, every other column summed; the keys come first in the schema, and the schema stays. With no other
+    column: the distinct rows."""
+    values = [name for name in table.column_names if name not in keys]
+    grouped = table.group_by(list(keys), use_threads=False).aggregate([(name, "sum") for name in values])
+    return grouped.select([*keys, *(f"{name}_sum" for name in values)]).rename_columns([*keys, *values])
+
+
+def rows_of(table: pa.Table) -> list[Any]:
+    """Tuples in the order of the columns, for tables that are small by now."""
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def from_rows(schema_: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    return table_of(schema_, *(list(column) for column in zip(*rows, strict=True))) if rows else schema_.empty_table()
+
+
+def as_they_are(blocks: pa.Table) -> pa.Table:
+    """The combine of rows that are kept one by one."""
+    return blocks
+
+
+def only_input(tables: Mapping[str, pa.Table], _: Options) -> pa.Table:
+    """The partial of a query with one input: what was combined."""
+    (table,) = tables.values()
+    return table
