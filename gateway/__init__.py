@@ -1,0 +1,1 @@
+"""HTTP: takes uploads, cleans and keys their rows, serves answers and the dashboard."""

@@ -1,0 +1,113 @@
+"""Answers to clients: the CSV of a query streamed from its topic, and events when something of a session changes.
+
+Invariant: memory does not grow with an answer; one part is held at a time.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+
+from cauce.messages import Answer, ClientId, from_json
+from cauce.topics import ANSWERS
+from gateway.follow import read_at
+from gateway.problems import Problem, later
+from gateway.sessions import describe, find_query, query_state
+from gateway.shared import Shared, dataset_of, session_of
+from gateway.view import AnswerPlaces
+
+COMMENT_SECONDS: Final = 10.0
+STREAMS: Final = 16  # answers read at once; each has a consumer of its own
+POLL_AGAIN_SECONDS: Final = 1
+
+Parts = dict[tuple[str, str], str]  # event and which one → its JSON
+
+
+class Answers:
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._streams = asyncio.Semaphore(STREAMS)
+
+    async def csv(self, client_id: ClientId, name: str) -> AsyncIterator[bytes]:
+        """The answer, if there is one; errors are raised before the first byte."""
+        client = await self._shared.client(client_id)
+        query = find_query(dataset_of(session_of(client)), name)
+        state, reason = query_state(query, client)
+        if state == "waiting":  # another replica may know more
+            await self._shared.view.catch_up(client_id, ANSWERS.name)
+            state, reason = query_state(query, client)
+        if state == "failed":
+            raise Problem(422, "no-answer", f"{name} failed: {reason}")
+        if state == "waiting":
+            raise later(409, "not-ready", f"{name} waits for its files or is at work; ask again", POLL_AGAIN_SECONDS)
+        parts = self._read(client.answers[name])
+        await self._streams.acquire()
+        try:
+            first = await asyncio.to_thread(next, parts)
+        except BaseException:
+            self._streams.release()
+            raise
+        return self._stream(first, parts)
+
+    def _read(self, places: AnswerPlaces) -> Iterator[bytes]:
+        offsets = [places.offsets[part] for part in range(places.parts)]
+        settings = self._shared.settings
+        topic = settings.topic_prefix + ANSWERS.name
+        for value in read_at(settings.kafka_client(), topic, places.partition, offsets):
+            yield from_json(Answer, value).csv.encode()
+
+    async def _stream(self, first: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+        try:
+            part: bytes | None = first
+            while part is not None:
+                yield part
+                part = await asyncio.to_thread(next, parts, None)
+        finally:
+            self._streams.release()
+            await asyncio.to_thread(parts.close)  # type: ignore[attr-defined]  # a generator
+
+    async def events(self, client_id: ClientId) -> AsyncIterator[bytes]:
+        """What is, then every change; ends with the session or the gateway."""
+        await self._shared.client(client_id)
+        return self._events(client_id)
+
+    async def _events(self, client_id: ClientId) -> AsyncIterator[bytes]:
+        told: Parts = {}
+        with self._shared.view.listen(client_id) as changed:
+            while not self._shared.stopping.is_set():
+                changed.clear()
+                now = self._parts(client_id)
+                if now is None:
+                    return
+                for (event, _), text in [(key, now[key]) for key in now if told.get(key) != now[key]]:
+                    yield f"event: {event}\ndata: {text}\n\n".encode()
+                told = now
+                if not await happened(changed, self._shared.stopping):
+                    yield b": still here\n\n"
+
+    def _parts(self, client_id: ClientId) -> Parts | None:
+        client = self._shared.view.client(client_id)
+        if client is None:
+            return None
+        whole = describe(client, self._shared.view.expires_at(client))
+        uploads, queries = whole.pop("uploads"), whole.pop("queries")
+        return (
+            {("session", ""): dumped(whole)}
+            | {("upload", upload["id"]): dumped(upload) for upload in uploads}
+            | {("query", query["query"]): dumped(query) for query in queries}
+        )
+
+
+async def happened(*events: asyncio.Event) -> bool:
+    """Whether one of them is set before the next comment is due."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        done, _ = await asyncio.wait(waits, timeout=COMMENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return bool(done)
+
+
+def dumped(part: dict[str, Any]) -> str:
+    return json.dumps(part, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,167 @@
+"""The doorway to Kafka's consumer: a thread that reads some topics from their beginning, committed records only.
+
+Invariant: `Reached` is an offset below which every committed record was handed on. It may be compared with an end
+offset that counts open transactions: whoever waits for that sees what those transactions hold, too.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from cauce.errors import BrokerUnavailable
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 500
+POLL_SECONDS: Final = 0.2  # how soon it notices that it is to stop
+REQUEST_SECONDS: Final = 10.0
+AGAIN_SECONDS: Final = 0.2
+PART_SECONDS: Final = 15.0
+
+Place = tuple[str, int]  # topic and partition
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    topic: str
+    partition: int
+    offset: int
+    key: str
+    value: bytes | None
+    at: float  # when it was written, in seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    topic: str
+    partition: int
+    offset: int
+
+
+Apply = Callable[[Sequence[Seen | Reached]], None]
+
+
+def consumer_config(client: Mapping[str, str]) -> dict[str, str | int | float | bool]:
+    return {
+        **client,
+        "group.id": "none",  # wanted by the library; nothing is ever committed to it
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 30,  # the end of a partition is told one empty fetch later
+        "queued.min.messages": AT_ONCE,
+        "queued.max.messages.kbytes": 8 << 10,
+        "reconnect.backoff.max.ms": 1000,
+        "connections.max.idle.ms": 3000,  # as the producers
+        "log.thread.name": False,
+    }
+
+
+class Follower:
+    def __init__(self, client: Mapping[str, str], places: Sequence[Place], apply: Apply) -> None:
+        self._client = dict(client)
+        self._places = places
+        self._apply = apply
+        self._admin = self._new_admin()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(2 * REQUEST_SECONDS)
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """The end offsets now, open transactions included. Blocks."""
+        deadline = time.monotonic() + REQUEST_SECONDS
+        while True:
+            try:
+                return self._ends(places)
+            except (KafkaException, TimeoutError) as error:  # also while a partition moves to another broker
+                # One that knew a broker from before its absence asks with an old leader epoch, again and again.
+                self._admin = self._new_admin()
+                if time.monotonic() > deadline or self._stopping.wait(AGAIN_SECONDS):
+                    raise BrokerUnavailable(f"the ends of {places[0][0]} are not to be had: {error!r}") from None
+
+    def _ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        admin = self._admin  # kept until its futures are done: another thread may put a new one in its place
+        asked = admin.list_offsets(
+            {TopicPartition(topic, partition): latest for topic, partition in places},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=REQUEST_SECONDS,
+        )
+        return {(tp.topic, tp.partition): future.result(REQUEST_SECONDS).offset for tp, future in asked.items()}
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient({**self._client, "log.thread.name": False}, logger=log)
+
+    def _run(self) -> None:
+        consumer = Consumer(consumer_config(self._client), logger=log)
+        try:
+            consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in self._places])
+            while not self._stopping.is_set():
+                # waits for the first one only: a lone record is handed on at once
+                first = consumer.poll(POLL_SECONDS)
+                if first is not None:  # a tombstone is as false as nothing
+                    batch = list(self._events([first, *consumer.consume(AT_ONCE, 0)]))
+                    if batch:
+                        self._apply(batch)
+        except Exception:
+            log.exception("the reader of sessions, uploads and answers ended")
+        finally:
+            consumer.close()
+
+    def _events(self, messages: Sequence[object]) -> Iterator[Seen | Reached]:
+        for message in messages:
+            topic, partition, offset = message.topic(), message.partition(), message.offset()  # type: ignore[attr-defined]
+            error: KafkaError | None = message.error()  # type: ignore[attr-defined]
+            if error is None:
+                key, value = message.key() or b"", message.value()  # type: ignore[attr-defined]
+                at = message.timestamp()[1] / 1000  # type: ignore[attr-defined]
+                yield Seen(topic, partition, offset, key.decode(), value, at)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                yield Reached(topic, partition, offset)
+            else:
+                log.warning("reading goes on after an error", extra={"topic": topic, "reason": error.str()})
+
+
+def read_at(client: Mapping[str, str], topic: str, partition: int, offsets: Sequence[int]) -> Iterator[bytes]:
+    """The values of these records, in this order, one at a time. Blocks."""
+    small = {"queued.max.messages.kbytes": 4 << 10, "queued.min.messages": 1, "enable.partition.eof": False}
+    consumer = Consumer(consumer_config(client) | small, logger=log)
+    try:
+        consumer.assign([TopicPartition(topic, partition, offsets[0])])
+        expected = offsets[0]
+        for offset in offsets:
+            if not expected <= offset <= expected + AT_ONCE:
+                consumer.seek(TopicPartition(topic, partition, offset))
+            while True:
+                message = consumer.poll(PART_SECONDS)
+                if message is None:
+                    raise BrokerUnavailable(f"{topic}-{partition}: no record at {offset} in {PART_SECONDS} s")
+                if message.error() is not None:
+                    raise BrokerUnavailable(f"{topic}-{partition}: {message.error()}")
+                found = message.offset()
+                assert found is not None
+                expected = found + 1
+                if found == offset:
+                    yield message.value() or b""
+                    break
+                if found > offset:
+                    raise BrokerUnavailable(f"{topic}-{partition}: the record at {offset} is gone; it was kept 24 h")
+    finally:
+        consumer.close()

@@ -1,0 +1,168 @@
+"""One PATCH: bytes from the socket through the parser into transactions, with memory that does not grow.
+
+Invariant: the progress in a transaction counts exactly the bytes whose rows are in it or in earlier ones, and the cut
+row that waits for its other half. While one transaction commits, the next one's bytes are read; never more than that.
+"""
+
+import asyncio
+import base64
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Final
+
+import pyarrow as pa
+
+from cauce.errors import BadUpload
+from cauce.messages import Upload
+from gateway.batches import Scribe
+from gateway.body import Body, Ending
+from gateway.metrics import Metrics
+from gateway.parse import Parser, Piece
+from gateway.problems import Problem
+from gateway.seats import Live
+from queries.model import File
+
+BLOCK_BYTES: Final = 1 << 20
+BLOCK_SECONDS: Final = 0.1
+COMMIT_SECONDS: Final = 0.5
+COMMIT_BYTES: Final = 16 << 20  # of the file
+COMMIT_TABLE_BYTES: Final = 4 << 20  # of rows at hand: text stays as big as it was in the file
+
+
+@dataclass(slots=True)
+class Pending:
+    """What was parsed since the last transaction began."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    size_bytes: int = 0
+    table_bytes: int = 0
+    since: float = 0.0  # its first byte
+
+    def add(self, piece: Piece, size_bytes: int) -> None:
+        if not self.size_bytes:
+            self.since = time.monotonic()
+        self.size_bytes += size_bytes
+        if piece.table.num_rows:
+            self.tables.append(piece.table)
+            self.table_bytes += piece.table.nbytes
+
+    @property
+    def due(self) -> bool:
+        big = self.size_bytes >= COMMIT_BYTES or self.table_bytes >= COMMIT_TABLE_BYTES
+        return self.size_bytes > 0 and (big or time.monotonic() - self.since >= COMMIT_SECONDS)
+
+
+class Intake:
+    def __init__(self, live: Live, file: File, scribe: Scribe, metrics: Metrics) -> None:
+        assert live.progress is not None
+        self._live = live
+        self._file = file
+        self._scribe = scribe
+        self._metrics = metrics
+        self._reached = live.progress  # what the parser has seen; `live.progress` is what Kafka has
+        self._parser = live.parser or resumed(file, live.progress)
+        self._pending = Pending()
+        self._committing: asyncio.Task[None] | None = None
+        live.parser, live.dirty = self._parser, True
+
+    async def stream(self, body: Body) -> None:
+        """Take what comes for as long as it comes; all that was taken is committed when this returns."""
+        try:
+            while body.ending is Ending.OPEN:
+                block = await body.block(BLOCK_BYTES, BLOCK_SECONDS)
+                if block:
+                    await self._feed(block)
+                if self._pending.due:
+                    await self._commit()
+            await self._end()
+        finally:
+            await self._settle()
+
+    async def whole(self, data: bytes) -> None:
+        """All of these bytes in one transaction."""
+        if data:
+            await self._feed(data)
+        await self._end()
+
+    async def _end(self) -> None:
+        if self._pending.size_bytes:
+            await self._commit()
+        await self._settle(check=True)
+        self._live.dirty = False
+
+    async def _feed(self, block: bytes) -> None:
+        if self._reached.offset + len(block) > self._reached.length:
+            raise too_long(self._reached)
+        try:
+            self._add(len(block), await asyncio.to_thread(self._parser.feed, block))
+            if self._reached.offset == self._reached.length:
+                self._add(0, await asyncio.to_thread(self._parser.finish))
+        except BadUpload as error:
+            await self._fail(error)
+            raise
+
+    def _add(self, size_bytes: int, piece: Piece) -> None:
+        before = self._reached
+        self._pending.add(piece, size_bytes)
+        self._reached = replace(
+            before,
+            offset=before.offset + size_bytes,
+            tail=base64.b64encode(self._parser.tail).decode(),
+            line=self._parser.line,
+            header=tuple(self._parser.header),
+            rows=before.rows + piece.rows,
+            rejected=added(before.rejected, piece.rejected),
+        )
+
+    async def _commit(self) -> None:
+        """Wait for the former transaction, then start the next one and do not wait for it."""
+        await self._settle(check=True)
+        pending, self._pending = self._pending, Pending()
+        self._committing = asyncio.create_task(self._publish(pending.tables, self._reached))
+
+    async def _settle(self, check: bool = False) -> None:
+        if self._committing is not None:
+            task = self._committing
+            self._committing = None
+            await asyncio.wait({task})
+            failure = task.exception()
+            if check and failure is not None:
+                raise failure
+
+    async def _publish(self, tables: list[pa.Table], progress: Upload) -> None:
+        before = self._live.progress
+        assert before is not None
+        with self._metrics.commit_seconds.time():
+            await asyncio.to_thread(self._write, tables, progress)
+        self._live.progress = progress
+        self._metrics.committed(before, progress)
+
+    def _write(self, tables: list[pa.Table], progress: Upload) -> None:
+        batches = self._scribe.batches(self._file, pa.concat_tables(tables)) if tables else ()
+        ends = self._scribe.ends(self._file, progress) if progress.complete else ()
+        self._live.publisher.publish(chain(batches, ends), [self._scribe.progress(progress)])
+
+    async def _fail(self, error: BadUpload) -> None:
+        """Nothing more is taken; what was committed stays, and so does its offset."""
+        await self._settle(check=True)
+        assert self._live.progress is not None
+        await self._publish([], replace(self._live.progress, failed=str(error)))
+
+
+def resumed(file: File, progress: Upload) -> Parser:
+    return Parser(file, header=progress.header, tail=base64.b64decode(progress.tail), line=progress.line)
+
+
+def added(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {reason: left.get(reason, 0) + right.get(reason, 0) for reason in {**left, **right}}
+
+
+def too_long(progress: Upload) -> Problem:
+    return Problem(
+        413,
+        "too-big",
+        f"{progress.name}: more bytes than the {progress.length} that Upload-Length announced",
+        offset=progress.offset,
+    )

@@ -1,0 +1,49 @@
+"""Pages for operators and readers: is it alive, is it ready, how much did it do, what can be asked."""
+
+from html import escape
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+
+from gateway.problems import TITLES
+from gateway.shared import Shared
+
+router = APIRouter()
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Cauce</title>
+<style>body{{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}}code{{font-size:.95em}}
+td,th{{text-align:left;vertical-align:top;padding:.2rem 1rem .2rem 0}}</style>
+<h1>Cauce</h1><p>Machine-readable: <a href="/openapi.json">/openapi.json</a>.</p>
+<h2>Requests</h2><table>{paths}</table>
+<h2>Problems</h2><table>{problems}</table></html>"""
+
+
+@router.get("/livez", summary="the event loop turns")
+async def livez() -> PlainTextResponse:
+    return PlainTextResponse("alive")
+
+
+@router.get("/readyz", summary="Kafka is there and all sessions are known; 503 says what is missing")
+async def readyz(request: Request) -> PlainTextResponse:
+    shared: Shared = request.app.state.shared
+    reason = "stopping" if shared.stopping.is_set() else shared.view.why_not_ready()
+    return PlainTextResponse(reason or "ready", 503 if reason else 200)
+
+
+@router.get("/metrics", summary="for Prometheus")
+async def metrics(request: Request) -> Response:
+    shared: Shared = request.app.state.shared
+    return Response(shared.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/docs", summary="this page")
+async def docs(request: Request) -> HTMLResponse:
+    paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
+    rows = [
+        f"<tr><td><code>{method.upper()} {escape(path)}</code><td>{escape(about.get('summary', ''))}"
+        for path, methods in paths.items()
+        for method, about in methods.items()
+    ]
+    problems = [f"<tr id={kind}><td><code>{kind}</code><td>{escape(title)}" for kind, title in TITLES.items()]
+    return HTMLResponse(PAGE.format(paths="\n".join(rows), problems="\n".join(problems)))

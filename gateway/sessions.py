@@ -1,0 +1,171 @@
+"""The life of a session: opened, described, ended by its client or by time.
+
+Invariant: a session ends in three steps, and each is harmless when done twice or by two replicas: say that it is ending
+(nobody takes an upload over any more), fence the uploads (nobody writes any more), then in one transaction tell every
+partition to forget it and remove what is known of it. A replica that dies in between leaves an expired session behind,
+which the next sweep ends.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from dataclasses import replace
+from typing import Any, Final
+
+from cauce.errors import CauceError, Fenced
+from cauce.messages import ClientId, Session, Upload, UploadId, to_json
+from cauce.topics import KEPT_MS, SESSIONS, UPLOADS
+from gateway.batches import home_partition
+from gateway.problems import Problem, later
+from gateway.publish import Publisher, Record
+from gateway.shared import Shared, dataset_of, session_of
+from gateway.tokens import new_client_id
+from gateway.uploads import upload_transactional_id
+from gateway.view import ENDING, Client
+from queries.datasets import DATASETS
+from queries.model import Dataset, Options, Query
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS: Final = 10.0
+
+
+class Sessions:
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._view = shared.view
+
+    async def open(self, dataset: str, options: Options) -> dict[str, Any]:
+        if dataset not in DATASETS:
+            raise Problem(422, "bad-value", f"dataset {dataset!r} is not known; known are {', '.join(DATASETS)}")
+        most = self._shared.settings.max_sessions
+        if self._view.sessions >= most:
+            raise later(
+                503, "busy", f"{most} sessions are open, which is the limit (CAUCE_MAX_SESSIONS); wait a little", 5
+            )
+        now = time.time()
+        expires_at = now + self._shared.settings.session_ttl_seconds
+        session = Session(new_client_id(), dataset, options.to_dict(), now, expires_at)
+        await asyncio.to_thread(self._shared.notes.send, self._record(session.client_id, session))
+        log.info("session opened", extra={"client_id": session.client_id, "dataset": dataset})
+        return {
+            "client_id": session.client_id,
+            "token": self._shared.tokens.issue(session.client_id, now + KEPT_MS / 1000),
+            "expires_at": expires_at,
+            "dataset": dataset,
+            "options": dict(session.options),
+            "files": [
+                {"kind": file.kind, "filename": file.filename, "columns": list(file.columns)}
+                for file in DATASETS[dataset].files
+            ],
+            "queries": [query.name for query in DATASETS[dataset].queries],
+            "uploads": f"/sessions/{session.client_id}/uploads",
+            "events": f"/sessions/{session.client_id}/events",
+        }
+
+    async def end(self, client_id: ClientId) -> None:
+        """Everything of the session goes. Whoever is fenced here meets another replica that does the same."""
+        await self._view.catch_up(client_id, SESSIONS.name, UPLOADS.name)
+        session = self._view.session(client_id)
+        if session is None:
+            return
+        try:
+            await self._end(session)
+        except Fenced:
+            return
+        self._shared.metrics.ended.inc()
+        log.info("session ended", extra={"client_id": client_id})
+
+    async def sweep(self) -> None:
+        """For ever: end the sessions whose time is over."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS * random.uniform(0.5, 1.5))  # replicas should seldom do it at once
+            for client_id in self._view.expired():
+                try:
+                    await self.end(client_id)
+                except CauceError as error:
+                    log.warning("session not ended yet", extra={"client_id": client_id, "reason": str(error)})
+
+    async def _end(self, session: Session) -> None:
+        settings, client_id = self._shared.settings, session.client_id
+        scribe = self._shared.scribe(session)
+        uploads = [UploadId(file.kind) for file in dataset_of(session).files]
+        transactional_id = f"{settings.topic_prefix}session.{client_id}"
+        publisher = await asyncio.to_thread(Publisher.take_over, settings.kafka_client(), transactional_id)
+        try:
+            ending = self._record(client_id, replace(session, expires_at=ENDING))
+            await asyncio.to_thread(publisher.publish, [], [ending])
+            await asyncio.gather(*(asyncio.to_thread(self._fence, client_id, upload) for upload in uploads))
+            gone = [*(scribe.forget(upload) for upload in uploads), self._record(client_id, None)]
+            await asyncio.to_thread(publisher.publish, scribe.aborts(), gone)
+        finally:
+            await asyncio.to_thread(publisher.close)
+
+    def _fence(self, client_id: ClientId, upload_id: UploadId) -> None:
+        settings = self._shared.settings
+        transactional_id = upload_transactional_id(settings.topic_prefix, client_id, upload_id)
+        Publisher.take_over(settings.kafka_client(), transactional_id).close()
+
+    def _record(self, client_id: ClientId, session: Session | None) -> Record:
+        settings = self._shared.settings
+        partition = home_partition(client_id, settings.partitions)
+        value = to_json(session) if session else None
+        return Record(settings.topic_prefix + SESSIONS.name, partition, client_id, value)
+
+
+def describe(client: Client, expires_at: float) -> dict[str, Any]:
+    session = session_of(client)
+    return {
+        **describe_session(session, expires_at),
+        "uploads": [describe_upload(upload) for upload in client.uploads.values()],
+        "queries": [describe_query(query, client) for query in dataset_of(session).queries],
+    }
+
+
+def describe_session(session: Session, expires_at: float) -> dict[str, Any]:
+    return {
+        "client_id": session.client_id,
+        "dataset": session.dataset,
+        "options": dict(session.options),
+        "expires_at": expires_at,
+    }
+
+
+def describe_upload(upload: Upload) -> dict[str, Any]:
+    return {
+        "id": upload.upload_id,
+        "kind": upload.file,
+        "name": upload.name,
+        "length": upload.length,
+        "offset": upload.offset,
+        "rows": upload.rows,
+        "rejected": dict(upload.rejected),
+        "state": "failed" if upload.failed else "complete" if upload.complete else "open",
+        "reason": upload.failed,
+    }
+
+
+def describe_query(query: Query, client: Client) -> dict[str, Any]:
+    state, reason = query_state(query, client)
+    href = f"/sessions/{session_of(client).client_id}/answers/{query.name}" if state == "done" else None
+    return {"query": query.name, "state": state, "reason": reason, "href": href}
+
+
+def query_state(query: Query, client: Client) -> tuple[str, str]:
+    places = client.answers.get(query.name)
+    if places is not None and places.whole:
+        return places.state, places.reason
+    for input_ in query.inputs:
+        upload = client.uploads.get(UploadId(input_.file.kind))
+        if upload is not None and upload.failed:  # it would wait for ever
+            return "failed", f"{upload.failed}; this query needs {upload.file}"
+    return "waiting", ""
+
+
+def find_query(dataset: Dataset, name: str) -> Query:
+    for query in dataset.queries:
+        if query.name == name:
+            return query
+    known = ", ".join(query.name for query in dataset.queries)
+    raise Problem(404, "not-found", f"dataset {dataset.name} has no query {name}; it has {known}")

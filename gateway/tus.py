@@ -1,0 +1,123 @@
+"""The words of tus 1.0.0: headers in, headers out. No state in here."""
+
+import base64
+import binascii
+import hashlib
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.datastructures import Headers
+
+from gateway.problems import Problem
+from queries.model import Dataset, File
+
+VERSION: Final = "1.0.0"
+EXTENSIONS: Final = "creation,checksum,termination,expiration"
+CONTENT_TYPE: Final = "application/offset+octet-stream"
+CHECKSUMMED_BYTES: Final = 8 << 20  # taken whole or not at all, so held in memory
+NAME_LENGTH: Final = 255
+
+
+def sha1(data: bytes) -> bytes:
+    return hashlib.sha1(data, usedforsecurity=False).digest()
+
+
+def sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def crc32(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(4, "big")
+
+
+ALGORITHMS: Final[Mapping[str, Callable[[bytes], bytes]]] = {"sha1": sha1, "sha256": sha256, "crc32": crc32}
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    algorithm: str
+    digest: bytes
+
+    def check(self, data: bytes) -> None:
+        if ALGORITHMS[self.algorithm](data) != self.digest:
+            raise Problem(
+                460,
+                "wrong-checksum",
+                f"{self.algorithm} of the {len(data)} bytes differs; nothing was taken, send again",
+            )
+
+
+def require_version(headers: Headers) -> None:
+    if headers.get("tus-resumable") != VERSION:
+        raise Problem(
+            412,
+            "tus-version",
+            f"send the header Tus-Resumable: {VERSION}; no other is spoken",
+            {"Tus-Version": VERSION},
+        )
+
+
+def number(headers: Headers, name: str) -> int:
+    text = headers.get(name, "")
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise Problem(400, "bad-request", f"header {name}: wanted is a number of bytes, got {text!r}")
+    return int(text)
+
+
+def length(headers: Headers, most: int) -> int:
+    if "upload-defer-length" in headers:
+        raise Problem(400, "bad-request", "Upload-Defer-Length is not supported: say the size of the file ahead")
+    size = number(headers, "Upload-Length")
+    if size > most:
+        raise Problem(413, "too-big", f"{size} bytes; at most {most} are taken (CAUCE_MAX_UPLOAD_BYTES)")
+    return size
+
+
+def metadata(headers: Headers) -> dict[str, str]:
+    """Upload-Metadata: `name BASE64,name BASE64`."""
+    found: dict[str, str] = {}
+    for pair in filter(None, (part.strip() for part in headers.get("upload-metadata", "").split(","))):
+        name, _, value = pair.partition(" ")
+        try:
+            found[name] = base64.b64decode(value, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise Problem(400, "bad-request", f"Upload-Metadata: {name} is not UTF-8 in base64") from None
+    return found
+
+
+def which_file(dataset: Dataset, given: Mapping[str, str]) -> tuple[File, str]:
+    """The kind of file and the name that the client gave it."""
+    kinds = {file.kind: file for file in dataset.files}
+    name = given.get("filename", "")
+    known = ", ".join(f"{file.kind} ({file.filename})" for file in dataset.files)
+    if not name or len(name) > NAME_LENGTH or not name.isprintable():
+        raise Problem(
+            400, "bad-request", "Upload-Metadata wants a filename of 1 to 255 printable characters, in base64"
+        )
+    kind = given.get("kind")
+    if kind is None:
+        by_name = {file.filename: file for file in dataset.files}
+        file = by_name.get(name.replace("\\", "/").rpartition("/")[2])
+        if file is None:
+            detail = f"{name}: the name does not tell the kind of file; say it in Upload-Metadata as kind: {known}"
+            raise Problem(422, "bad-value", detail, file=name)
+        return file, name
+    if kind not in kinds:
+        raise Problem(422, "bad-value", f"kind {kind!r}: dataset {dataset.name} has {known}", file=name)
+    return kinds[kind], name
+
+
+def checksum(headers: Headers) -> Checksum | None:
+    given = headers.get("upload-checksum")
+    if given is None:
+        return None
+    algorithm, _, value = given.partition(" ")
+    if algorithm not in ALGORITHMS:
+        raise Problem(400, "bad-request", f"Upload-Checksum: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")
+    try:
+        return Checksum(algorithm, base64.b64decode(value, validate=True))
+    except binascii.Error:
+        raise Problem(400, "bad-request", "Upload-Checksum: the value is not base64") from None

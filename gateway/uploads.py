@@ -1,0 +1,201 @@
+"""The life of an upload: created, written to, looked at, taken away; by any replica, one at a time.
+
+Invariant: whoever writes has taken the upload over, in this order: init_transactions (a former writer is fenced, its
+open transaction ended), read `sessions` and `uploads` to their ends, go on from there. A kind of file has one upload,
+so the kind is its id, and two replicas that create it at once are one after the other.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from cauce.errors import CauceError
+from cauce.messages import ClientId, Upload, UploadId
+from cauce.topics import SESSIONS, UPLOADS
+from gateway.body import Body, Ending, Receive
+from gateway.intake import Intake, too_long
+from gateway.problems import Problem, later
+from gateway.publish import Publisher
+from gateway.seats import Key, Live
+from gateway.shared import Shared, dataset_of, session_of
+from gateway.tus import CHECKSUMMED_BYTES, Checksum, which_file
+from gateway.view import Client
+from queries.model import File
+
+
+class Uploads:
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._view = shared.view
+
+    async def create(self, client_id: ClientId, length: int, given: Mapping[str, str]) -> Upload:
+        client = await self._latest(client_id)
+        file, name = which_file(dataset_of(session_of(client)), given)
+        upload_id = UploadId(file.kind)
+        if not length:
+            raise Problem(422, "bad-file", f"{name} is empty: not even a header line is in it", file=name)
+        if upload_id in client.uploads:
+            return same(client.uploads[upload_id], name, length)
+        async with self._shared.seats.hold((client_id, upload_id), self._take_over(client_id, upload_id)) as (live, _):
+            if live.progress is not None:
+                return same(live.progress, name, length)
+            upload = Upload(client_id, upload_id, file.kind, name, length)
+            scribe = self._shared.scribe(session_of(client))
+            await asyncio.to_thread(live.publisher.publish, [], [scribe.progress(upload)])
+            live.progress = upload
+            return upload
+
+    async def find(self, client_id: ClientId, upload_id: UploadId) -> Upload:
+        """How far it is, exactly: what committed transactions hold at this moment."""
+        client = await self._latest(client_id)
+        if upload_id not in client.uploads:
+            raise no_upload(upload_id)
+        return client.uploads[upload_id]
+
+    async def write(
+        self,
+        client_id: ClientId,
+        upload_id: UploadId,
+        offset: int,
+        size: int | None,
+        checksum: Checksum | None,
+        receive: Receive,
+    ) -> Upload:
+        """Take the bytes of one PATCH. `size` is what the client announced, if it did."""
+        client = await self._shared.client(client_id)
+        session = session_of(client)
+        file = file_of(client, upload_id)
+
+        def fresh(live: Live) -> bool:
+            known = client.uploads.get(upload_id)
+            moved_on = known is not None and known.offset > offset
+            return live.progress is not None and live.progress.offset == offset and not moved_on
+
+        key = (client_id, upload_id)
+        async with self._shared.seats.hold(key, self._take_over(client_id, upload_id), fresh) as (live, give_way):
+            progress = writable(live, upload_id, offset, size)
+            body = Body(receive, give_way, self._shared.stopping, self._shared.settings.upload_floor_bytes)
+            try:
+                if progress.complete:
+                    return progress
+                data = await whole(body, checksum, progress) if checksum else None
+                intake = Intake(live, file, self._shared.scribe(session), self._shared.metrics)
+                await (intake.stream(body) if data is None else intake.whole(data))
+            except CauceError as error:
+                self._shared.metrics.failures.labels(type(error).__name__).inc()
+                raise
+            finally:
+                body.close()
+            return ended(live.progress or progress, body.ending)
+
+    async def remove(self, client_id: ClientId, upload_id: UploadId) -> bool:
+        """Take away an upload that was not begun. False: it was, and only the end of the session takes its rows out."""
+        client = await self._latest(client_id)
+        if upload_id not in client.uploads:
+            raise no_upload(upload_id)
+        if client.uploads[upload_id].offset:
+            return False
+        scribe = self._shared.scribe(session_of(client))
+        async with self._shared.seats.hold((client_id, upload_id), self._take_over(client_id, upload_id)) as (live, _):
+            if live.progress is not None and live.progress.offset:
+                return False
+            await asyncio.to_thread(live.publisher.publish, [], [scribe.forget(upload_id)])
+            live.progress, live.parser = None, None
+            return True
+
+    async def _latest(self, client_id: ClientId) -> Client:
+        await self._view.catch_up(client_id, SESSIONS.name, UPLOADS.name)
+        return await self._shared.client(client_id)
+
+    def _take_over(self, client_id: ClientId, upload_id: UploadId) -> "TakeOver":
+        return TakeOver(self._shared, (client_id, upload_id))
+
+
+class TakeOver:
+    """The three steps; their order is the guarantee."""
+
+    def __init__(self, shared: Shared, key: Key) -> None:
+        self._shared = shared
+        self._key = key
+
+    async def __call__(self) -> Live:
+        client_id, upload_id = self._key
+        settings, view = self._shared.settings, self._shared.view
+        transactional_id = upload_transactional_id(settings.topic_prefix, client_id, upload_id)
+        publisher = await asyncio.to_thread(Publisher.take_over, settings.kafka_client(), transactional_id)  # 1.
+        try:
+            await view.catch_up(client_id, SESSIONS.name, UPLOADS.name)  # 2.
+            # Whoever ends a session says so first, then fences its uploads: one of the two is seen here.
+            await self._shared.client(client_id)
+            return Live(publisher, await view.upload(client_id, upload_id))  # 3.
+        except BaseException:
+            await asyncio.to_thread(publisher.close)
+            raise
+
+
+def upload_transactional_id(prefix: str, client_id: ClientId, upload_id: UploadId) -> str:
+    return f"{prefix}upload.{client_id}.{upload_id}"
+
+
+def file_of(client: Client, upload_id: UploadId) -> File:
+    for file in dataset_of(session_of(client)).files:
+        if file.kind == upload_id:
+            return file
+    raise no_upload(upload_id)
+
+
+def no_upload(upload_id: UploadId) -> Problem:
+    return Problem(404, "not-found", f"this session has no upload {upload_id}; POST to its uploads makes one")
+
+
+def same(upload: Upload, name: str, length: int) -> Upload:
+    if (upload.name, upload.length) == (name, length):
+        return upload
+    detail = (
+        f"{upload.file} is being uploaded from {upload.name} with {upload.length} bytes, and a kind of file has one "
+        "upload; resume that one, delete it, or open another session"
+    )
+    raise Problem(409, "taken", detail, file=name, offset=upload.offset)
+
+
+def writable(live: Live, upload_id: UploadId, offset: int, size: int | None) -> Upload:
+    progress = live.progress
+    if progress is None:
+        raise no_upload(upload_id)
+    if progress.failed:
+        raise Problem(422, "bad-file", f"{progress.failed}; nothing more is taken of this file", file=progress.name)
+    if offset != progress.offset:
+        detail = f"{progress.name}: the upload is at offset {progress.offset}, not {offset}; go on from there"
+        raise Problem(409, "wrong-offset", detail, {"Upload-Offset": str(progress.offset)}, offset=progress.offset)
+    if size is not None and offset + size > progress.length:
+        raise too_long(progress)
+    return progress
+
+
+async def whole(body: Body, checksum: Checksum, progress: Upload) -> bytes:
+    """The whole body, if it is small enough, all there and what the client meant to send."""
+    data = await body.block(CHECKSUMMED_BYTES + 1, float("inf"))
+    if len(data) > CHECKSUMMED_BYTES:
+        detail = f"with a checksum at most {CHECKSUMMED_BYTES} bytes are taken at once; send smaller pieces"
+        raise Problem(413, "too-big", detail, offset=progress.offset)
+    if body.ending is Ending.WHOLE:
+        checksum.check(data)
+        return data
+    ended(progress, body.ending)
+    raise Problem(400, "bad-request", "the body was cut off; nothing was taken", offset=progress.offset)
+
+
+def ended(progress: Upload, ending: Ending) -> Upload:
+    """What to answer: the new progress, or why it is not what the client hoped for."""
+    if progress.complete:
+        return progress
+    match ending:
+        case Ending.SLOW:
+            detail = "too few bytes came in 30 s; HEAD says what was kept, resume there"
+            raise Problem(408, "too-slow", detail, offset=progress.offset)
+        case Ending.GIVE_WAY:
+            raise later(423, "moved", "a later request goes on with this upload", offset=progress.offset)
+        case Ending.STOPPING:
+            detail = "this gateway is stopping; go on at another one, or here in a moment"
+            raise later(503, "stopping", detail, offset=progress.offset)
+        case Ending.OPEN | Ending.WHOLE | Ending.CUT:
+            return progress

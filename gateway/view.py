@@ -1,0 +1,265 @@
+"""What this replica knows of all sessions, read from Kafka: sessions, how far uploads are, where answers lie.
+
+Invariant: it is changed on the event loop only, by records in their order; nothing is in it that Kafka does not hold.
+It may be behind: `catch_up` waits until it has seen all that was written before the call.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from cauce.errors import BrokerUnavailable
+from cauce.messages import Answer, ClientId, Session, Upload, UploadId, from_json
+from cauce.settings import Settings
+from cauce.topics import ANSWERS, KEPT_MS, SESSIONS, UPLOADS
+from gateway.batches import home_partition
+from gateway.follow import Follower, Place, Reached, Seen, read_at
+
+log = logging.getLogger(__name__)
+
+CATCH_UP_SECONDS: Final = 20.0  # a dead gateway's transaction may be open for 15 s
+EXIT_FAILED: Final = 70  # start me again
+PROBE_SECONDS: Final = 2.0
+START_SECONDS: Final = 0.2
+SILENT_SECONDS: Final = 10.0  # Kafka not heard of for so long: not ready
+KEPT_TAIL: Final = 16 << 10  # of a cut row; most rows are shorter, a hostile one may have 4 MiB
+ELSEWHERE: Final = "…"  # no base64: the tail is too long to be kept, its record has it
+ENDING: Final = 0.0  # `expires_at` of a session that is being ended; nothing brings it back
+
+
+@dataclass(slots=True)
+class AnswerPlaces:
+    """Where the parts of an answer are; the text itself stays in Kafka."""
+
+    state: str
+    parts: int
+    reason: str = ""
+    partition: int = 0
+    offsets: dict[int, int] = field(default_factory=dict)  # by part
+
+    @property
+    def whole(self) -> bool:
+        return len(self.offsets) == self.parts
+
+
+@dataclass(slots=True)
+class Client:
+    session: Session | None = None
+    uploads: dict[UploadId, Upload] = field(default_factory=dict)
+    answers: dict[str, AnswerPlaces] = field(default_factory=dict)
+    long_tails: dict[UploadId, tuple[int, int]] = field(default_factory=dict)  # partition and offset of the record
+    active_at: float = 0.0
+
+    def expires_at(self, ttl_seconds: float) -> float:
+        if self.session is None or self.session.expires_at == ENDING:
+            return ENDING
+        renewed = max(self.session.expires_at, self.active_at + ttl_seconds)
+        return min(renewed, self.session.created_at + KEPT_MS / 1000)
+
+    @property
+    def empty(self) -> bool:
+        return self.session is None and not self.uploads and not self.answers
+
+
+Message = Session | Upload | Answer
+KINDS: Final[Mapping[str, type[Any]]] = {SESSIONS.name: Session, UPLOADS.name: Upload, ANSWERS.name: Answer}
+
+
+class View:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._prefix = settings.topic_prefix
+        names = (SESSIONS.name, UPLOADS.name, ANSWERS.name)
+        self._places = [(self._prefix + name, part) for name in names for part in range(settings.partitions)]
+        self._clients: dict[ClientId, Client] = {}
+        self._reached: dict[Place, int] = {}
+        self._moved = asyncio.Event()
+        self._listeners: dict[ClientId, set[asyncio.Event]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._follower = Follower(settings.kafka_client(), self._places, self._hand_over)
+        self._complete = False  # was at the end once
+        self._heard_at = 0.0
+
+    # ---- life
+
+    def start(self) -> None:
+        self._follower.start()
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self._follower.stop)
+
+    async def probe(self) -> None:
+        """For ever: is Kafka there, and, at first, have we read it all?"""
+        while True:
+            try:
+                ends = await asyncio.to_thread(self._follower.ends, self._places)
+                self._heard_at = time.monotonic()
+                if not self._follower.alive:
+                    log.error("gateway ends: nobody reads for it any more; the next one starts from what Kafka holds")
+                    os._exit(EXIT_FAILED)
+                if not self._complete:
+                    await self._wait_for(ends)
+                    self._complete = True
+                    log.info("view complete", extra={"sessions": self.sessions})
+            except BrokerUnavailable as error:
+                log.warning("Kafka does not answer", extra={"reason": str(error)})
+            self._drop_strays()
+            await asyncio.sleep(PROBE_SECONDS if self._complete else START_SECONDS)
+
+    def why_not_ready(self) -> str:
+        if not self._follower.alive:
+            return "the reader of sessions ended; this gateway has to be restarted"
+        if time.monotonic() - self._heard_at > SILENT_SECONDS:
+            return f"Kafka at {self._settings.bootstrap} has not answered for {SILENT_SECONDS:.0f} s"
+        return "" if self._complete else "still reading what sessions there are"
+
+    # ---- what is known
+
+    @property
+    def sessions(self) -> int:
+        return sum(client.session is not None for client in self._clients.values())
+
+    def client(self, client_id: ClientId) -> Client | None:
+        """None for a session that does not exist, has ended or is about to."""
+        client = self._clients.get(client_id)
+        return client if client and client.expires_at(self._settings.session_ttl_seconds) > time.time() else None
+
+    def expires_at(self, client: Client) -> float:
+        return client.expires_at(self._settings.session_ttl_seconds)
+
+    def expired(self) -> list[ClientId]:
+        return [known for known, client in self._clients.items() if client.session and self.client(known) is None]
+
+    def session(self, client_id: ClientId) -> Session | None:
+        """Also one that is being ended."""
+        client = self._clients.get(client_id)
+        return client.session if client else None
+
+    async def upload(self, client_id: ClientId, upload_id: UploadId) -> Upload | None:
+        """With all of its tail."""
+        client = self._clients.get(client_id, Client())
+        place = client.long_tails.get(upload_id)
+        if place is None:
+            return client.uploads.get(upload_id)
+        kafka, topic = self._settings.kafka_client(), self._prefix + UPLOADS.name
+        value = await asyncio.to_thread(lambda: next(read_at(kafka, topic, place[0], [place[1]])))
+        return from_json(Upload, value)
+
+    async def catch_up(self, client_id: ClientId, *topics: str) -> None:
+        """Wait until all is known that was written about this client on these topics before the call."""
+        home = home_partition(client_id, self._settings.partitions)
+        wanted = {self._prefix + topic for topic in topics}
+        answers = self._prefix + ANSWERS.name  # the workers choose the partition
+        places = [
+            (topic, part) for topic, part in self._places if topic in wanted and (part == home or topic == answers)
+        ]
+        await self._wait_for(await asyncio.to_thread(self._follower.ends, places))
+
+    async def _wait_for(self, ends: dict[Place, int]) -> None:
+        deadline = self._loop.time() + CATCH_UP_SECONDS
+        while any(self._reached.get(place, 0) < end for place, end in ends.items()):
+            moved = self._moved
+            try:
+                await asyncio.wait_for(moved.wait(), deadline - self._loop.time())
+            except TimeoutError:
+                behind = [
+                    f"{topic}-{part} read to {self._reached.get((topic, part), 0)} of {end}"
+                    for (topic, part), end in ends.items()
+                    if self._reached.get((topic, part), 0) < end
+                ]
+                raise BrokerUnavailable(f"still behind after {CATCH_UP_SECONDS:.0f} s: {', '.join(behind)}") from None
+
+    @contextmanager
+    def listen(self, client_id: ClientId) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something of this client has changed."""
+        changed = asyncio.Event()
+        self._listeners.setdefault(client_id, set()).add(changed)
+        try:
+            yield changed
+        finally:
+            self._listeners[client_id].discard(changed)
+            if not self._listeners[client_id]:
+                del self._listeners[client_id]
+
+    # ---- what is read
+
+    def _hand_over(self, events: Sequence[Seen | Reached]) -> None:
+        """In the reader's thread: it goes on when the loop has taken these in, so it cannot run ahead."""
+        read = [(event, self._decoded(event)) for event in events]
+        asyncio.run_coroutine_threadsafe(self._take(read), self._loop).result()
+
+    def _decoded(self, event: Seen | Reached) -> Message | None:
+        if isinstance(event, Reached) or event.value is None:
+            return None
+        try:
+            message: Message = from_json(KINDS[event.topic.removeprefix(self._prefix)], event.value)
+        except (ValueError, TypeError):
+            log.exception("a record that we cannot read is passed over", extra={"topic": event.topic})
+            return None
+        return slim(message)
+
+    async def _take(self, read: Sequence[tuple[Seen | Reached, Message | None]]) -> None:
+        for event, message in read:
+            if isinstance(event, Seen):
+                self._apply(event, message)
+                self._reached[event.topic, event.partition] = event.offset + 1
+            else:
+                self._reached[event.topic, event.partition] = event.offset
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    def _apply(self, seen: Seen, message: Message | None) -> None:
+        client_id, _, upload_id = seen.key.partition("/")
+        client = self._clients.setdefault(ClientId(client_id), Client())
+        client.active_at = max(client.active_at, seen.at)
+        match message:
+            case Session():
+                client.session = message
+            case Upload():
+                client.uploads[message.upload_id] = message
+                client.long_tails.pop(message.upload_id, None)
+                if message.tail == ELSEWHERE:
+                    client.long_tails[message.upload_id] = (seen.partition, seen.offset)
+            case Answer():
+                _note(client, message, seen)
+            case None if upload_id:
+                client.uploads.pop(UploadId(upload_id), None)
+                client.long_tails.pop(UploadId(upload_id), None)
+            case None:
+                client.session = None
+                client.answers.clear()
+        if client.empty:
+            del self._clients[ClientId(client_id)]
+        for changed in self._listeners.get(ClientId(client_id), ()):
+            changed.set()
+
+    def _drop_strays(self) -> None:
+        """Answers outlive their session on the topic for a day; here they need not."""
+        if self._complete:
+            for client_id in [known for known, client in self._clients.items() if client.session is None]:
+                self._clients[client_id].answers.clear()
+                if self._clients[client_id].empty:
+                    del self._clients[client_id]
+
+
+def slim(message: Message) -> Message:
+    """Without what is only seldom needed and may be big: any number of clients must fit in here."""
+    match message:
+        case Answer():
+            return replace(message, csv="")
+        case Upload() if len(message.tail) > KEPT_TAIL:
+            return replace(message, tail=ELSEWHERE)
+        case _:
+            return message
+
+
+def _note(client: Client, answer: Answer, seen: Seen) -> None:
+    places = client.answers.get(answer.query)
+    if places is None:
+        places = client.answers[answer.query] = AnswerPlaces(answer.state, answer.parts, answer.reason, seen.partition)
+    places.offsets[answer.part] = seen.offset

@@ -1,0 +1,173 @@
+"""Bad input gets an error that says what, where and what to do; and harms nobody else."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.gateway.reading import ratings
+from tests.integration.gateway.replica import BYTES, TUS, Replica, Visit, described
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def visit(shared_replica: Replica) -> Visit:
+    return shared_replica.open()
+
+
+def problem(answer: httpx.Response, status: int, kind: str) -> dict[str, Any]:
+    """Every error has the same form."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    body: dict[str, Any] = answer.json()
+    assert body["type"] == f"/docs#{kind}"
+    assert body["status"] == status
+    assert body["title"]
+    assert body["detail"]
+    return body
+
+
+@pytest.mark.parametrize(
+    ("wish", "status", "kind", "says"),
+    [
+        ({"dataset": "films"}, 422, "bad-value", "known are .*movies"),
+        ({}, 422, "bad-value", "dataset"),
+        ({"dataset": "movies", "scope": "eu"}, 422, "bad-value", "scope.*'us' or 'all'"),
+        ({"dataset": "movies", "model": "../../etc/passwd"}, 422, "bad-value", "model"),
+        ({"dataset": "movies", "modle": "x"}, 422, "bad-value", "modle"),
+        ({"dataset": ["movies"]}, 422, "bad-value", "dataset"),
+        ([], 422, "bad-value", "body"),
+    ],
+)
+def test_a_wish_that_cannot_be_met(shared_replica: Replica, wish: object, status: int, kind: str, says: str) -> None:
+    body = problem(httpx.post(f"{shared_replica.url}/sessions", json=wish), status, kind)
+    assert re.search(says, body["detail"]), body
+
+
+def test_a_body_that_is_not_json(shared_replica: Replica) -> None:
+    headers = {"Content-Type": "application/json"}
+    problem(httpx.post(f"{shared_replica.url}/sessions", content=b"{", headers=headers), 400, "bad-request")
+
+
+def test_a_body_that_is_too_big(shared_replica: Replica) -> None:
+    headers = {"Content-Type": "application/json"}
+    content = b'{"dataset": "' + b"m" * 70_000 + b'"}'
+    problem(httpx.post(f"{shared_replica.url}/sessions", content=content, headers=headers), 413, "too-big")
+
+
+def test_unknown_paths_and_methods(shared_replica: Replica) -> None:
+    problem(httpx.get(f"{shared_replica.url}/nowhere"), 404, "not-found")
+    body = problem(httpx.put(f"{shared_replica.url}/sessions"), 405, "method")
+    assert "POST" in body["detail"]
+
+
+def test_tokens_are_asked_for(shared_replica: Replica, visit: Visit) -> None:
+    url = shared_replica.url + visit.path
+    other = shared_replica.open()
+    answer = httpx.get(url)
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    problem(answer, 401, "no-token")
+    problem(httpx.get(url, headers={"Authorization": "Basic abc"}), 401, "no-token")
+    problem(httpx.get(url, headers={"Authorization": visit.auth["Authorization"][:-1] + "0"}), 401, "no-token")
+    problem(httpx.get(url, headers=other.auth), 403, "not-yours")
+    for method, path in [("OPTIONS", "uploads"), ("POST", "uploads"), ("DELETE", ""), ("GET", "events")]:
+        assert httpx.request(method, f"{url}/{path}".rstrip("/")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "kind", "says"),
+    [
+        ({"Upload-Length": "10"}, 412, "tus-version", "Tus-Resumable: 1.0.0"),
+        ({"Tus-Resumable": "0.2.2", "Upload-Length": "10"}, 412, "tus-version", "1.0.0"),
+        ({**TUS}, 400, "bad-request", "Upload-Length"),
+        ({**TUS, "Upload-Length": "-1"}, 400, "bad-request", "Upload-Length"),
+        ({**TUS, "Upload-Length": "ten"}, 400, "bad-request", "'ten'"),
+        ({**TUS, "Upload-Defer-Length": "1"}, 400, "bad-request", "Upload-Defer-Length"),
+        ({**TUS, "Upload-Length": "999999999999999"}, 413, "too-big", "at most"),
+        ({**TUS, "Upload-Length": "10"}, 400, "bad-request", "filename"),
+        ({**TUS, "Upload-Length": "10", "Upload-Metadata": "filename ???"}, 400, "bad-request", "base64"),
+        ({**TUS, "Upload-Length": "10", **described("films.csv")}, 422, "bad-value", "ratings.csv"),
+        ({**TUS, "Upload-Length": "10", **described("x", kind="votes")}, 422, "bad-value", "votes.*ratings"),
+        ({**TUS, "Upload-Length": "10", **described("x", kind="overviews")}, 422, "bad-value", "overviews"),
+        ({**TUS, "Upload-Length": "0", **described("ratings.csv")}, 422, "bad-file", "empty"),
+    ],
+)
+def test_an_upload_that_cannot_be_made(
+    visit: Visit, headers: dict[str, str], status: int, kind: str, says: str
+) -> None:
+    answer = visit.ask("POST", "uploads", headers)
+    assert re.search(says, problem(answer, status, kind)["detail"])
+    assert answer.headers["Tus-Resumable"] == "1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "kind"),
+    [
+        ({"Content-Type": "text/csv"}, 415, "media-type"),
+        ({"Upload-Offset": ""}, 400, "bad-request"),
+        ({"Upload-Offset": "x"}, 400, "bad-request"),
+        ({"Upload-Offset": "5"}, 409, "wrong-offset"),
+        ({"Upload-Checksum": "md5 AAAA"}, 400, "bad-request"),
+        ({"Upload-Checksum": "sha1 ?"}, 400, "bad-request"),
+        ({"Tus-Resumable": "2"}, 412, "tus-version"),
+    ],
+)
+def test_a_piece_that_cannot_be_taken(visit: Visit, headers: dict[str, str], status: int, kind: str) -> None:
+    location = visit.create("ratings.csv", 100)
+    problem(visit.ask("PATCH", location, {**BYTES, "Upload-Offset": "0", **headers}, b"user"), status, kind)
+    assert visit.offset(location) == 0
+
+
+def test_an_upload_that_is_not_there(visit: Visit) -> None:
+    for upload in ("ratings", "overviews", "nothing"):
+        path = f"uploads/{upload}"
+        assert visit.ask("HEAD", path, TUS).status_code == 404
+        problem(visit.ask("PATCH", path, {**BYTES, "Upload-Offset": "0"}, b"x"), 404, "not-found")
+        problem(visit.ask("DELETE", path, TUS), 404, "not-found")
+
+
+def test_a_file_without_a_column_says_which_and_can_be_replaced(visit: Visit) -> None:
+    data = b"userId,movieId,timestamp\n1,2,3\n"
+    location = visit.create("ratings.csv", len(data))
+    body = problem(visit.patch(location, 0, data), 422, "bad-file")
+    assert "rating" in body["detail"]
+    assert (body["file"], body["line"]) == ("ratings.csv", 1)
+    problem(visit.patch(location, 0, data), 422, "bad-file")
+    shown = visit.show()
+    assert (shown["uploads"][0]["state"], shown["uploads"][0]["offset"]) == ("failed", 0)
+    states = {query["query"]: query["state"] for query in shown["queries"]}
+    assert "failed" in states.values()
+    failed = next(name for name, state in states.items() if state == "failed")
+    problem(visit.ask("GET", f"answers/{failed}"), 422, "no-answer")
+
+    assert visit.ask("DELETE", location, TUS).status_code == 204
+    good = ratings(5)
+    assert visit.patch(visit.create("ratings.csv", len(good)), 0, good).status_code == 204
+
+
+def test_a_file_that_is_not_csv_at_all_harms_nobody(visit: Visit, shared_replica: Replica) -> None:
+    data = bytes(range(256)) * 100
+    location = visit.create("ratings.csv", len(data))
+    problem(visit.patch(location, 0, data), 422, "bad-file")
+    other = shared_replica.open()
+    good = ratings(5)
+    assert other.patch(other.create("ratings.csv", len(good)), 0, good).status_code == 204
+
+
+def test_rows_that_cannot_be_used_are_counted(visit: Visit) -> None:
+    data = b"userId,movieId,rating,timestamp\n1,2,3.0,4\n1,2,,4\n1,2\n"
+    location = visit.create("ratings.csv", len(data))
+    assert visit.patch(location, 0, data).status_code == 204
+    (upload,) = visit.show()["uploads"]
+    assert upload["rows"] == 3
+    assert sum(upload["rejected"].values()) == 2
+
+
+def test_answers_that_are_not_there(visit: Visit) -> None:
+    body = problem(visit.ask("GET", "answers/movies-q99"), 404, "not-found")
+    assert "movies-q1" in body["detail"]
+    answer = visit.ask("GET", "answers/movies-q1")
+    problem(answer, 409, "not-ready")
+    assert int(answer.headers["Retry-After"]) >= 1

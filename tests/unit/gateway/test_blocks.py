@@ -1,0 +1,162 @@
+"""The fast way gives what the exact way gives, or declines."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.parse import Parser, Piece
+from queries.blocks import ratings_block
+from tests.unit.gateway.test_parse import RATINGS
+
+HEADER = ("userId", "movieId", "rating", "timestamp")
+HEADERS = st.permutations([*HEADER, "more"]) | st.permutations(HEADER) | st.permutations(HEADER[1:])
+
+
+def exactly(data: bytes, header: Sequence[str]) -> Piece:
+    return Parser(replace(RATINGS, clean_block=None), tuple(header), line=2).feed(data)
+
+
+def check(data: bytes, header: Sequence[str]) -> bool:
+    """Whether the fast way took all of the block; what it took has to be right, whatever it set aside."""
+    taken = ratings_block(data, header)
+    if taken is None:
+        return False
+    table, rows, odd = taken
+    expected, rest = exactly(data, header), exactly(odd, header)
+    assert table.schema == RATINGS.schema
+    assert sorted(map(str, table.to_pylist() + rest.table.to_pylist())) == sorted(map(str, expected.table.to_pylist()))
+    assert rows + rest.rows == expected.rows
+    assert expected.rejected == rest.rejected
+    return not odd
+
+
+NUMBERS = st.integers(0, 10**8 - 1).map(str)
+STARS = st.sampled_from(["0.5", "1.0", "1", "3.5", "4", "5.0", "5", "0", "0.0", "5.5", "9.5", "3.7"])
+ODD = st.sampled_from(
+    [
+        *(
+            "",
+            " ",
+            "4.",
+            ".5",
+            "4.00",
+            "04.5",
+            "4..5",
+            "1.2.3",
+            ".",
+            "..5",
+            "4.5.",
+            "-1",
+            "+1",
+            "1e3",
+            "862.0",
+            "862.5",
+        ),
+        *(
+            "007",
+            "0" * 30 + "5",
+            "9" * 8,
+            "1" * 9,
+            "9" * 18,
+            "9" * 19,
+            "9" * 25,
+            "abc",
+            '"3"',
+            "3\0",
+            "٣",
+            "1/2",
+            "1:2",
+        ),
+    ]
+)
+LINE_ENDS = st.sampled_from(["\n", "\n", "\n", "\r\n"])
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_plain_numbers_are_taken(data: st.DataObject) -> None:
+    header = data.draw(HEADERS)
+    fields = [STARS if name == "rating" else NUMBERS for name in header]
+    rows = data.draw(st.lists(st.tuples(*fields), min_size=1, max_size=8))
+    line_end = data.draw(LINE_ENDS)
+    assert check("".join(",".join(row) + line_end for row in rows).encode(), header)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_near_misses_are_right_or_declined(data: st.DataObject) -> None:
+    header = data.draw(HEADERS)
+    fields = [st.one_of(STARS if name == "rating" else NUMBERS, ODD) for name in header]
+    rows = data.draw(st.lists(st.tuples(*fields), max_size=4))
+    check("".join(",".join(row) + data.draw(LINE_ENDS) for row in rows).encode(), header)
+
+
+@given(data=st.text("0159..,,,\n\n\r", max_size=30).map(str.encode), header=HEADERS)
+@settings(deadline=None, max_examples=500)
+def test_digits_points_and_separators_in_any_order_are_right_or_declined(data: bytes, header: list[str]) -> None:
+    check(data, header)
+    check(data + b"\n", header)
+
+
+@given(at=st.integers(0, 30), sign=st.binary(min_size=0, max_size=2), header=st.permutations(HEADER))
+@settings(deadline=None)
+def test_one_odd_place_is_right_or_declined(at: int, sign: bytes, header: list[str]) -> None:
+    good = b"1,2,3.0,4\n5,6,7.0,8\n9,1,2.5,3\n"
+    check(good[:at] + sign + good[at:], header)
+    check(good[:at] + sign + good[at + 1 :], header)
+
+
+@pytest.mark.parametrize(
+    ("data", "taken"),
+    [
+        (b"1,31,2.5,1260759144\n", True),
+        (b"1,31,2.5,1260759144\r\n2,3,4,5\r\n", True),
+        (b"1,00000031,2.5,1260759144\n", True),
+        (b"1,99999999,5.0,0\n", True),
+        (b"1,31,5.5,1260759144\n1,2,3.0,4\n1,2,0.0,4\n", True),  # read, and not kept
+        (b",31,2.5,1260759144\n", True),  # nobody needs the user
+        (b"1,31,2.5,1260759144", False),
+        (b"1,123456789,2.5,1260759144\n", False),
+        (b"1,862.0,2.5,1260759144\n", False),
+        (b"1,31,2.50,1260759144\n", False),
+        (b"1,31,2.5,\n", False),
+        (b"1,,2.5,3\n", False),
+        (b"1,31,2.5,1260759144\n\n", False),
+        (b"1,31,2.5\n1,31,2.5,4,5\n", False),
+        (b"1,31,2.5,4\r5,6,2.5,7\n", False),
+        (b'1,"31",2.5,4\n', False),
+        (b"", False),
+        (b"\n", False),
+    ],
+)
+def test_what_is_taken(data: bytes, taken: bool) -> None:
+    assert check(data, HEADER) is taken
+
+
+def test_odd_rows_are_set_aside_and_the_others_taken() -> None:
+    rows = [f"{n},{n},{n % 10 / 2 + 0.5},{n}" for n in range(1000)]
+    odd = [
+        "1,862.0,3.0,4",
+        "1,,3.0,4",
+        "",
+        "1,2,3",
+        "1,2,3.00,4",
+        " 1,2,3.0,4",
+        "1,2,3.0,",
+        "1,2,x,4",
+        "1,123456789,3.0,4",
+    ]
+    data = "\n".join([odd[0], *rows[:300], *odd[1:6], *rows[300:], *odd[6:], ""]).encode()
+    taken = ratings_block(data, HEADER)
+    assert taken is not None
+    assert taken[1] == len(rows)
+    assert taken[2] == "\n".join([*odd, ""]).encode()
+    assert check(data, HEADER) is False
+
+
+def test_a_large_block_is_taken_whole() -> None:
+    rows = [f"{n},{n * 7919 % 10**8},{n % 10 / 2 + 0.5},{n}" for n in range(10_000)]
+    assert check("\n".join([*rows, ""]).encode(), HEADER)

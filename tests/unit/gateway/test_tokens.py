@@ -1,0 +1,52 @@
+"""Tokens: bound to a client and a time, and not to be made without the secret."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cauce.messages import ClientId
+from gateway.tokens import BadToken, Tokens, new_client_id
+
+TOKENS = Tokens(b"a secret of the operators")
+ADA = ClientId("ada0")
+NOW = 1_000.0
+
+
+def test_a_token_speaks_for_its_client() -> None:
+    token = TOKENS.issue(ADA, NOW + 60)
+    assert TOKENS.check(f"Bearer {token}", NOW) == ADA
+    assert TOKENS.check(f"bearer  {token} ", NOW) == ADA
+
+
+def test_a_token_ends() -> None:
+    token = TOKENS.issue(ADA, NOW + 60)
+    with pytest.raises(BadToken, match="expired"):
+        TOKENS.check(f"Bearer {token}", NOW + 60)
+
+
+def test_another_secret_makes_other_tokens() -> None:
+    token = Tokens(b"another secret").issue(ADA, NOW + 60)
+    with pytest.raises(BadToken, match="not made here"):
+        TOKENS.check(f"Bearer {token}", NOW)
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer x", "Bearer ..", "Bearer é.ü.ß"])
+def test_anything_else_is_refused(header: str) -> None:
+    with pytest.raises(BadToken):
+        TOKENS.check(header, NOW)
+
+
+@given(at=st.integers(min_value=0), sign=st.characters(min_codepoint=33, max_codepoint=126))
+def test_no_character_of_a_token_can_be_changed(at: int, sign: str) -> None:
+    token = TOKENS.issue(ADA, NOW + 60)
+    at %= len(token)
+    changed = token[:at] + sign + token[at + 1 :]
+    if changed != token:
+        with pytest.raises(BadToken):
+            TOKENS.check(f"Bearer {changed}", NOW)
+
+
+def test_client_ids_are_hexadecimal_and_never_the_same() -> None:
+    made = {new_client_id() for _ in range(100)}
+    assert len(made) == 100
+    assert all(int(client_id, 16) >= 0 and len(client_id) == 32 for client_id in made)
