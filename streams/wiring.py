@@ -5,17 +5,22 @@ import socket
 from functools import cache
 from typing import Any
 
-from agents.tally import tally
+from agents.fold import Outgoing, fold
+from agents.merge import merge
+from agents.sentiment import Sentiment
 from cauce import logs
 from cauce.errors import ConfigError
+from cauce.messages import Answer, to_json
 from cauce.provision import WantedTopic, ensure_topics
 from cauce.settings import Settings
-from cauce.topics import BATCHES, TALLIES, TOPICS, Topic
+from cauce.topics import ANSWERS, INPUTS, PARTIALS, TOPICS, Topic
+from queries.datasets import DATASETS
 from streams.exactly_once import ExactlyOnceApp
 from streams.options import Options
 from streams.pages import add_pages
 
 APP = "cauce"
+RAW: dict[str, Any] = {"key_type": str, "key_serializer": "raw", "value_type": bytes, "value_serializer": "raw"}
 
 
 @cache
@@ -25,17 +30,40 @@ def build_app() -> ExactlyOnceApp:
 
 
 def wire(settings: Settings) -> ExactlyOnceApp:
+    """Agents that know no query by name: what to do with a file or a partial is in the declarations."""
     app = CauceApp(settings)
     add_pages(app)
 
-    batches = app.declared(BATCHES, value_serializer="raw")
-    tallies = app.declared(TALLIES)
-    table = app.Table("tally", partitions=settings.partitions, key_type=str)
+    topics = {topic.name: app.declared(topic, value_serializer="raw") for topic in (*INPUTS, PARTIALS, ANSWERS)}
+    files = [file for dataset in DATASETS.values() for file in dataset.all_files]
+    uploaded = app.topic(*(settings.topic_prefix + file.kind for file in files if not file.needs), **RAW)
+    labelled = app.topic(*(settings.topic_prefix + file.kind for file in files if file.needs), **RAW)
+    state = app.Table("state", partitions=settings.partitions, key_type=str, value_type=bytes)
+    merges = app.Table("merges", partitions=settings.partitions, key_type=str, value_type=bytes)
+    sentiment = Sentiment(settings.models)
 
-    @app.agent(batches, name="tally")
-    async def run_tally(stream: Any) -> None:
-        """Count batches and rows of every file."""
-        await tally(stream.events(), table, tallies.send)
+    async def send(record: Outgoing) -> None:
+        await topics[record.topic].send(
+            key=record.about.client_id, value=record.value, partition=record.partition, headers=record.about.headers()
+        )
+
+    async def send_answer(answer: Answer) -> None:
+        await topics[ANSWERS.name].send(key=answer.client_id, value=to_json(answer))
+
+    @app.agent(uploaded, name="fold")
+    async def run_fold(stream: Any) -> None:
+        """Fold rows into the state of their queries."""
+        await fold(stream.events(), state, DATASETS, send, sentiment.label)
+
+    @app.agent(labelled, name="label")
+    async def run_label(stream: Any) -> None:
+        """The same for rows that a model has to read first: slow, so the others do not wait for them."""
+        await fold(stream.events(), state, DATASETS, send, sentiment.label)
+
+    @app.agent(topics[PARTIALS.name], name="merge")
+    async def run_merge(stream: Any) -> None:
+        """Merge what the partitions know into answers."""
+        await merge(stream.events(), merges, DATASETS, settings.partitions, send_answer)
 
     return app
 

@@ -24,6 +24,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 BROKERS = ["kafka-0", "kafka-1", "kafka-2"]
 WORKERS = ["worker-0", "worker-1"]
+GATEWAYS = ["gateway-0", "gateway-1"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: list[str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
@@ -63,8 +64,21 @@ def worker_settings(worker: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings.load()
 
 
-def test_there_are_three_brokers_and_two_workers_and_nothing_that_cannot_run() -> None:
-    assert sorted(SERVICES) == BROKERS + WORKERS
+def test_there_are_three_brokers_two_workers_and_two_gateways() -> None:
+    assert sorted(SERVICES) == GATEWAYS + BROKERS + WORKERS
+
+
+def test_gateways_understand_their_settings_and_share_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [worker_settings(gateway, monkeypatch) for gateway in GATEWAYS]
+    assert len({settings.gateway_port for settings in known}) == len(GATEWAYS)
+    assert len({settings.secret for settings in known}) == 1
+    for gateway, settings in zip(GATEWAYS, known, strict=True):
+        service = SERVICES[gateway]
+        assert settings.bootstrap == worker_settings(WORKERS[0], monkeypatch).bootstrap
+        assert service["ports"] == [f"127.0.0.1:{settings.gateway_port}:{settings.gateway_port}"]
+        assert service["command"] == ["python", "-m", "gateway"]
+        assert "CAUCE_GATEWAY_PORT" in service["healthcheck"]["test"][-1]
+        assert "volumes" not in service, "a gateway keeps nothing"
 
 
 @pytest.mark.parametrize("broker", BROKERS)
@@ -200,7 +214,7 @@ def test_a_worker_is_healthy_when_readyz_says_so(worker: str, ready: bool, monke
 
 def test_the_image_holds_every_package_of_ours() -> None:
     copied = re.findall(r"^COPY (\w+)/ (\w+)/$", DOCKERFILE, re.MULTILINE)
-    assert copied == [(package, package) for package in PACKAGES]
+    assert copied == [(package, package) for package in sorted([*PACKAGES, "models"])]
 
 
 def test_the_builder_is_sent_what_the_dockerfile_copies_and_no_more() -> None:

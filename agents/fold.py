@@ -1,0 +1,207 @@
+"""Folding batches into state, and sending what a partition knows of a query once its files have ended.
+
+Invariant: what a client sent can fail only that query of that client. An error in a declaration becomes a record that
+says so, in the transaction that would have carried the partial; the worker goes on.
+"""
+
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from agents.blocks import Blocks, Table
+from cauce.messages import About, ClientId, decode, encode, join
+from queries.model import Dataset, Derived, File, Options, Query
+
+log = logging.getLogger(__name__)
+
+PARTIALS: Final = "partials"
+PART_BYTES: Final = 1 << 20  # a partial of more travels in several records
+
+
+class Event(Protocol):
+    key: Any
+    value: bytes
+    headers: Mapping[str, bytes]
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to send. Without a partition it goes where its key belongs."""
+
+    topic: str
+    about: About
+    value: bytes
+    partition: int | None = None
+
+
+Send = Callable[[Outgoing], Awaitable[None]]
+Label = Callable[[pa.Table, str], Awaitable[pa.Table]]  # rows with a column `overview`, model → the same with `label`
+
+
+async def fold(
+    events: AsyncIterator[Event], table: Table, datasets: Mapping[str, Dataset], send: Send, label: Label
+) -> None:
+    async for event in events:
+        about = About.read(event.headers)
+        folder = Folder(table, datasets[about.dataset], about, event.message.partition)
+        match about.kind:
+            case "batch":
+                outgoing = await batch(folder, decode(event.value), label)
+            case "end":
+                outgoing = folder.end()
+            case "abort":
+                outgoing = folder.abort()
+            case _:
+                raise AssertionError(f"a record of kind {about.kind} on an input topic: a bug")
+        for each in outgoing:
+            await send(each)
+
+
+async def batch(folder: "Folder", rows: pa.Table, label: Label) -> list[Outgoing]:
+    if folder.file.needs == "sentiment":
+        try:
+            rows = await label(rows, folder.options.model)
+        except Exception as error:  # noqa: BLE001 the model of a session is its own affair
+            return [folder.fail(query, error) for query in folder.live_queries()]
+    return folder.take(rows)
+
+
+class Folder:
+    """One record's work on the state of its client in its partition. No await in here: what is read is still true when
+    it is written."""
+
+    def __init__(self, table: Table, dataset: Dataset, about: About, partition: int) -> None:
+        self._table = table
+        self._dataset = dataset
+        self._about = about
+        self._partition = partition
+        self._client: ClientId = about.client_id
+        self.options = Options.from_dict(about.options)
+        ledger = table.get(self._ledger_key)
+        self._ledger: dict[str, Any] = json.loads(ledger) if ledger else {"ended": [], "failed": []}
+
+    @property
+    def file(self) -> File:
+        return self._dataset.file(self._about.subject)
+
+    def live_queries(self) -> list[Query]:
+        """Those that read this file and have not failed."""
+        queries = self._dataset.queries_of(self.file.kind)
+        return [query for query in queries if query.name not in self._ledger["failed"]]
+
+    def take(self, rows: pa.Table) -> list[Outgoing]:
+        outgoing: list[Outgoing] = []
+        for query in self.live_queries():
+            try:
+                self._fold(query, rows)
+            except Exception as error:  # noqa: BLE001 a declaration that raises fails its query, nothing else
+                outgoing.append(self.fail(query, error))
+        for derived in self._derived():
+            try:
+                outgoing += self._derive(derived, derived.select(rows, self.options))
+            except Exception as error:  # noqa: BLE001 the same
+                readers = self._dataset.queries_of(derived.file.kind)
+                outgoing += [self.fail(query, error) for query in readers if query.name not in self._ledger["failed"]]
+        return outgoing
+
+    def end(self) -> list[Outgoing]:
+        """The file has ended: send the partial of every query that has now seen all it reads, and forget its state."""
+        self._ledger["ended"].append(self.file.kind)
+        ready = [query for query in self.live_queries() if self._has_all(query)]
+        outgoing = [each for query in ready for each in self._partial(query)]
+        if len(self._ledger["ended"]) == len(self._dataset.all_files):
+            self._forget_ledger()
+        else:
+            self._save_ledger()
+        return outgoing + [self._forward(derived.file) for derived in self._derived()]
+
+    def abort(self) -> list[Outgoing]:
+        """Everything of the client goes. Topics are not in step: each forwards it behind what it has sent itself."""
+        for query in self._dataset.queries:
+            self._delete(query)
+        self._forget_ledger()
+        forward = [self._forward(derived.file) for derived in self._derived()] if self._about.subject else []
+        return [*forward, Outgoing(PARTIALS, self._about, b"{}")]
+
+    def fail(self, query: Query, error: Exception) -> Outgoing:
+        reason = f"{query.name}: {type(error).__name__}: {error}"
+        log.warning("a query failed", extra={"client_id": self._client, "query": query.name, "reason": reason})
+        self._ledger["failed"].append(query.name)
+        self._save_ledger()
+        self._delete(query)
+        about = replace(self._about, kind="failed", subject=query.name, partition=self._partition, rows=0)
+        return Outgoing(PARTIALS, about, json.dumps({"reason": reason}).encode())
+
+    def _fold(self, query: Query, rows: pa.Table) -> None:
+        for each in query.inputs:
+            if each.file.kind == self.file.kind:
+                self._blocks(query, each.file).add(each.fold(rows, self.options))
+
+    def _derive(self, derived: Derived, rows: pa.Table) -> Iterator[Outgoing]:
+        for start in range(0, rows.num_rows, derived.rows_per_batch):
+            few = rows.slice(start, derived.rows_per_batch)
+            about = replace(self._about, subject=derived.file.kind, rows=few.num_rows)
+            yield Outgoing(derived.file.kind, about, encode(few), self._partition)
+
+    def _partial(self, query: Query) -> list[Outgoing]:
+        try:
+            states = {each.file.kind: self._state(query, each.file) for each in query.inputs}
+            parts = pieces(query.partial(states, self.options))
+        except Exception as error:  # noqa: BLE001 the same as in a fold
+            return [self.fail(query, error)]
+        self._delete(query)
+        about = replace(self._about, kind="partial", subject=query.name, partition=self._partition, parts=len(parts))
+        return [
+            Outgoing(PARTIALS, replace(about, part=number, rows=part.num_rows), encode(part))
+            for number, part in enumerate(parts)
+        ]
+
+    def _state(self, query: Query, file: File) -> pa.Table:
+        """All blocks combined; for no rows, what the fold makes of an empty batch."""
+        (input_,) = (each for each in query.inputs if each.file.kind == file.kind)
+        empty = input_.fold(with_label(file.schema.empty_table(), file), self.options)
+        return input_.combine(join(self._blocks(query, file).read(), empty.schema))
+
+    def _delete(self, query: Query) -> None:
+        for each in query.inputs:
+            self._blocks(query, each.file).delete()
+
+    def _blocks(self, query: Query, file: File) -> Blocks:
+        (input_,) = (each for each in query.inputs if each.file.kind == file.kind)
+        return Blocks(self._table, f"{self._client}/{query.name}/{file.kind}", input_.combine)
+
+    def _has_all(self, query: Query) -> bool:
+        return all(each.file.kind in self._ledger["ended"] for each in query.inputs)
+
+    def _derived(self) -> list[Derived]:
+        return [each for each in self._dataset.derived if each.source.kind == self._about.subject]
+
+    def _forward(self, file: File) -> Outgoing:
+        return Outgoing(file.kind, replace(self._about, subject=file.kind), b"{}", self._partition)
+
+    @property
+    def _ledger_key(self) -> str:
+        return f"{self._client}"
+
+    def _save_ledger(self) -> None:
+        self._table[self._ledger_key] = json.dumps(self._ledger).encode()
+
+    def _forget_ledger(self) -> None:
+        if self._table.get(self._ledger_key) is not None:
+            del self._table[self._ledger_key]
+
+
+def pieces(partial: pa.Table) -> list[pa.Table]:
+    """Slices that fit into a record; an empty one where there is no row: it says that this partition has ended."""
+    count = max(1, -(-partial.nbytes // PART_BYTES))
+    rows = max(1, -(-partial.num_rows // count))
+    return [partial.slice(start, rows) for start in range(0, max(1, partial.num_rows), rows)]
+
+
+def with_label(rows: pa.Table, file: File) -> pa.Table:
+    return rows.append_column("label", pa.array([], pa.string())) if file.needs == "sentiment" else rows

@@ -1,0 +1,91 @@
+"""Labels of texts by a model: Hugging Face's tokenizer and ONNX Runtime, no torch.
+
+Invariant: a text has the same label whatever it travels with. So the model sees one text at a time: padding and
+quantisation over a batch would let its company change a label.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from cauce.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+ONNX_FILES: Final = ("model.onnx", "onnx/model.onnx")  # ours, and where Hugging Face's exports have it
+LABELS: Final = ("NEGATIVE", "POSITIVE")
+
+
+class Sentiment:
+    """The models of this worker, loaded when a film first needs one, in a thread of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._models: dict[str, Model] = {}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sentiment")
+
+    async def label(self, rows: pa.Table, model: str) -> pa.Table:
+        texts = [str(text) for text in rows.column("overview").to_pylist()]
+        labels = await asyncio.get_running_loop().run_in_executor(self._thread, self._labels, model, texts)
+        return rows.append_column("label", pa.array(labels, pa.string()))
+
+    def _labels(self, name: str, texts: list[str]) -> list[str]:
+        if name not in self._models:
+            self._models[name] = load(self._folder, name)
+        return [self._models[name].label(text) for text in texts]
+
+
+class Model:
+    def __init__(self, tokenizer: Any, session: Any, labels: list[str], longest: int) -> None:
+        self._tokenizer = tokenizer
+        self._session = session
+        self._wanted = {each.name for each in session.get_inputs()}
+        self._labels = labels
+        self._longest = longest
+
+    def label(self, text: str) -> str:
+        encoded = self._tokenizer(text, truncation=True, max_length=self._longest, return_tensors="np")
+        inputs = {name: value.astype("int64") for name, value in encoded.items() if name in self._wanted}
+        logits = self._session.run(None, inputs)[0][0]
+        negative, positive = (logits[self._labels.index(label)] for label in LABELS)
+        return "POSITIVE" if positive > negative else "NEGATIVE"
+
+
+def load(folder: Path, name: str) -> Model:
+    """A folder beside ours, or whatever Hugging Face knows by that name and has an ONNX export of."""
+    import onnxruntime  # type: ignore[import-untyped]  # noqa: PLC0415 a second at every start, and only films need it
+    from transformers import AutoTokenizer  # noqa: PLC0415 the same
+
+    started = time.monotonic()
+    here = folder / name
+    source = here if here.is_dir() else fetched(name)
+    config = json.loads((source / "config.json").read_text())
+    labels = [config["id2label"][str(number)].upper() for number in range(len(config["id2label"]))]
+    if sorted(labels) != list(LABELS):
+        raise ConfigError(f"model {name} has the labels {labels}; wanted is one with POSITIVE and NEGATIVE")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # the cores belong to the folds; and one thread adds up in one order
+    onnx = next(path for each in ONNX_FILES if (path := source / each).exists())
+    session = onnxruntime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
+    tokenizer = AutoTokenizer.from_pretrained(str(source))
+    longest = min(config.get("max_position_embeddings", 512), tokenizer.model_max_length)
+    log.info("model loaded", extra={"model": name, "seconds": round(time.monotonic() - started, 2)})
+    return Model(tokenizer, session, labels, longest)
+
+
+def fetched(name: str) -> Path:
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 rarely needed
+
+    try:
+        folder = snapshot_download(name, allow_patterns=["*.json", "*.txt", *ONNX_FILES])
+    except Exception as error:
+        raise ConfigError(f"model {name} is not in the models folder and cannot be fetched: {error}") from error
+    if not any((Path(folder) / each).exists() for each in ONNX_FILES):
+        raise ConfigError(f"model {name} has no ONNX export ({' or '.join(ONNX_FILES)}); choose one that has")
+    return Path(folder)

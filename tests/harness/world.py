@@ -1,0 +1,112 @@
+"""The whole way of the data without Kafka: gateway's parser, folds and merges over dictionaries, in any order.
+
+What Kafka keeps is kept: records of one topic and partition stay in order, nothing else does.
+"""
+
+import asyncio
+import random
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agents.fold import PARTIALS, Label, Outgoing, fold
+from agents.merge import merge
+from cauce.messages import About, Answer, ClientId, encode
+from gateway.parse import Parser
+from queries.keys import partitions_of
+from queries.model import Dataset, File, Options
+
+Record = tuple[About, bytes]
+
+
+@dataclass
+class World:
+    dataset: Dataset
+    partitions: int
+    chance: random.Random
+    label: Label
+    states: list[dict[str, bytes]] = field(init=False)
+    merges: dict[str, bytes] = field(default_factory=dict)  # of one client: its partials are in one partition
+    logs: dict[tuple[str, int], deque[Record]] = field(default_factory=lambda: defaultdict(deque))
+    answers: dict[tuple[ClientId, str], list[Answer]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        self.states = [{} for _ in range(self.partitions)]
+
+    def upload(self, client: ClientId, folder: Path, options: Options) -> None:
+        """Each file in pieces of any size, each piece's rows to their partitions, then the end to all of them."""
+        for file in self.dataset.files:
+            about = About("batch", client, self.dataset.name, file.kind, options=options.to_dict())
+            parser = Parser(file)
+            for piece in self._pieces((folder / file.filename).read_bytes()):
+                if self.chance.random() < 0.3:
+                    parser = Parser(file, parser.header, parser.tail)  # another gateway goes on
+                self._send(about, file, parser.feed(piece).table)
+            self._send(about, file, parser.finish().table)
+            for partition in range(self.partitions):
+                self.logs[file.kind, partition].append((replaced(about, "end"), b"{}"))
+
+    def abort(self, client: ClientId) -> None:
+        """As the gateway does it: behind whatever of the client's files is on its way."""
+        for file in self.dataset.files:
+            about = About("abort", client, self.dataset.name, file.kind)
+            for partition in range(self.partitions):
+                self.logs[file.kind, partition].append((about, b"{}"))
+
+    def run(self, steps: int = -1) -> None:
+        """Take the next record of any topic and partition, until nothing is left."""
+        while steps and (waiting := [each for each, log in self.logs.items() if log]):
+            steps -= 1
+            topic, partition = self.chance.choice(waiting)
+            record = self.logs[topic, partition].popleft()
+            asyncio.run(self._take(topic, partition, record))
+
+    def files(self, client: ClientId) -> dict[str, str]:
+        return {
+            query: "".join(each.csv for each in sorted(parts, key=lambda part: part.part))
+            for (whose, query), parts in self.answers.items()
+            if whose == client
+        }
+
+    def _pieces(self, data: bytes) -> list[bytes]:
+        cuts = sorted(self.chance.randrange(len(data) + 1) for _ in range(self.chance.randrange(12)))
+        return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+
+    def _send(self, about: About, file: File, rows: pa.Table) -> None:
+        where = partitions_of(np.asarray(rows.column(file.key).to_numpy(), dtype=np.int64), self.partitions)
+        for partition in range(self.partitions):
+            own = rows.filter(pa.array(where == partition))
+            if own.num_rows:
+                self.logs[file.kind, partition].append((about, encode(own)))
+
+    async def _take(self, topic: str, partition: int, record: Record) -> None:
+        about, value = record
+        headers = dict(about.headers())
+        event: Any = SimpleNamespace(
+            key=about.client_id, value=value, headers=headers, message=SimpleNamespace(partition=partition)
+        )
+        datasets: Mapping[str, Dataset] = {self.dataset.name: self.dataset}
+        if topic == PARTIALS:
+            await merge(one(event), self.merges, datasets, self.partitions, self._answer)
+        else:
+            await fold(one(event), self.states[partition], datasets, self._outgoing, self.label)
+
+    async def _outgoing(self, record: Outgoing) -> None:
+        self.logs[record.topic, record.partition or 0].append((record.about, record.value))
+
+    async def _answer(self, answer: Answer) -> None:
+        self.answers[answer.client_id, answer.query].append(answer)
+
+
+def replaced(about: About, kind: Any) -> About:
+    return About(kind, about.client_id, about.dataset, about.subject, options=about.options)
+
+
+async def one(event: Any) -> AsyncIterator[Any]:
+    yield event

@@ -1,0 +1,114 @@
+"""The agents over dictionaries: whatever the cuts, partitions and order, the answers are the oracle's bytes."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cauce.errors import ConfigError
+from cauce.messages import ClientId
+from infra.generate.movies import generate
+from infra.oracle import movies as oracle
+from queries.datasets import DATASETS
+from queries.model import Options
+from tests.harness.world import World
+
+ADA, BRUNO = ClientId("ada"), ClientId("bruno")
+MOVIES = DATASETS["movies"]
+
+
+def label_of(text: str) -> oracle.Label:
+    """Stands in for a model: any function of the text will do here."""
+    return "POSITIVE" if len(text) % 2 else "NEGATIVE"
+
+
+async def label(rows: pa.Table, _model: str) -> pa.Table:
+    labels = [label_of(str(text)) for text in rows.column("overview").to_pylist()]
+    return rows.append_column("label", pa.array(labels, pa.string()))
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("movies")
+    generate(folder, rows=3000, seed=5)
+    return folder
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 8])
+@pytest.mark.parametrize("scope", ["us", "all"])
+def test_answers_are_the_oracles_bytes(folder: Path, partitions: int, scope: oracle.Scope) -> None:
+    seed = random.getrandbits(32)
+    print(f"seed {seed}")
+    world = World(MOVIES, partitions, random.Random(seed), label)
+    world.upload(ADA, folder, Options(scope=scope))
+    world.upload(BRUNO, folder, Options(scope="us"))
+    world.run()
+    expected = oracle.answer(folder, scope, label_of).files
+    assert {f"{name}.csv": text.encode() for name, text in world.files(ADA).items()} == expected
+    assert len(world.files(BRUNO)) == len(expected)
+    assert world.states == [{}] * partitions, "nothing of a session is left behind"
+    assert world.merges == {}
+
+
+REAL = Path(__file__).parents[4] / "shared" / "data" / "movies"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason=f"the real rows are not at {REAL}: NOTHING REAL WAS CHECKED")
+@pytest.mark.parametrize("scope", ["us", "all"])
+def test_real_rows_give_the_oracles_bytes(scope: oracle.Scope) -> None:
+    world = World(MOVIES, 4, random.Random(1), label)
+    world.upload(ADA, REAL, Options(scope=scope))
+    world.run()
+    expected = oracle.answer(REAL, scope, label_of).files
+    assert {f"{name}.csv": text.encode() for name, text in world.files(ADA).items()} == expected
+
+
+def test_a_declaration_that_raises_fails_that_query_of_that_client_only(folder: Path) -> None:
+    def broken(rows: pa.Table, options: Options) -> pa.Table:
+        if options.scope == "all":
+            raise ZeroDivisionError("as the test says")
+        return q2.inputs[0].fold(rows, options)
+
+    (q2,) = (query for query in MOVIES.queries if query.name == "movies-q2")
+    worse = replace(q2, inputs=(replace(q2.inputs[0], fold=broken),))
+    dataset = replace(MOVIES, queries=tuple(worse if query is q2 else query for query in MOVIES.queries))
+    world = World(dataset, 3, random.Random(2), label)
+    world.upload(ADA, folder, Options(scope="all"))
+    world.upload(BRUNO, folder, Options())
+    world.run()
+    (told,) = world.answers[ADA, "movies-q2"]
+    assert (told.state, told.reason) == ("failed", "movies-q2: ZeroDivisionError: as the test says")
+    expected = oracle.answer(folder, "us", label_of).files
+    assert {f"{name}.csv": text.encode() for name, text in world.files(BRUNO).items()} == expected
+    assert all(answer.state == "done" for answer in world.answers[ADA, "movies-q3"])
+    assert world.states == [{}] * 3
+    assert world.merges == {}
+
+
+def test_a_model_that_cannot_be_loaded_fails_the_query_that_needs_it(folder: Path) -> None:
+    async def no_model(rows: pa.Table, model: str) -> pa.Table:
+        raise ConfigError(f"model {model} has no ONNX export")
+
+    world = World(MOVIES, 3, random.Random(3), no_model)
+    world.upload(ADA, folder, Options(model="nowhere"))
+    world.run()
+    (told,) = world.answers[ADA, "movies-q5"]
+    assert (told.state, told.reason) == ("failed", "movies-q5: ConfigError: model nowhere has no ONNX export")
+    assert len(world.files(ADA)) == len(MOVIES.queries)
+    assert world.states == [{}] * 3
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5, 20, 40, 80])
+def test_an_aborted_session_leaves_nothing_behind_wherever_it_was(folder: Path, steps: int) -> None:
+    world = World(MOVIES, 3, random.Random(steps), label)
+    world.upload(ADA, folder, Options())
+    world.run(steps)
+    world.abort(ADA)
+    world.upload(BRUNO, folder, Options())
+    world.run()
+    expected = oracle.answer(folder, "us", label_of).files
+    assert {f"{name}.csv": text.encode() for name, text in world.files(BRUNO).items()} == expected
+    assert world.states == [{}] * 3
+    assert world.merges == {}
