@@ -1,0 +1,247 @@
+"""A client in Python, for programs and notebooks.
+
+Invariant: whichever gateway dies, a call here goes on with another one, and its outcome is the same. Only Unreachable
+(nobody answered for long enough) and the gateways' own refusals come out as exceptions.
+"""
+
+import json
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
+
+from producer_client import events
+from producer_client.errors import QueryFailed, Refused, SessionGone, WrongUsage
+from producer_client.files import replacing
+from producer_client.folder import FileKind, Source, find, source
+from producer_client.gateways import Gateways, Route, Timing, Trouble
+from producer_client.state import QueryState, SessionState
+from producer_client.transfer import Transfer, Watcher, run_all
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+READ_BYTES = 1024 * 1024
+
+
+class Silent:
+    """A watcher that tells nobody."""
+
+    def begin(self, name: str, length: int) -> None: ...
+    def at(self, name: str, offset: int) -> None: ...
+    def trouble(self, name: str, what: str) -> None: ...
+
+
+class Client:
+    """Knows the gateways; opens sessions."""
+
+    def __init__(
+        self, gateways: Sequence[str] | str, *, timing: Timing | None = None, watcher: Watcher | None = None
+    ) -> None:
+        urls = [gateways] if isinstance(gateways, str) else gateways
+        self._gateways = Gateways(urls, timing or Timing())
+        self._watcher = watcher or Silent()
+
+    def open(self, dataset: str, *, scope: Literal["us", "all"] | None = None, model: str | None = None) -> "Session":
+        """A new session; what is left out is the gateway's default."""
+        wanted = {"dataset": dataset, "scope": scope, "model": model}
+        body = {name: value for name, value in wanted.items() if value is not None}
+        route = self._gateways.route(give_up=min(self._gateways.timing.open, self._gateways.timing.give_up))
+        response = self._gateways.ask("POST", "/sessions", route=route, json=body)
+        return Session(self._gateways, self._watcher, response.json())
+
+    def resume(self, ticket: dict[str, Any]) -> "Session":
+        """The session of a ticket that was kept: `Session.ticket`, of another process or an earlier day."""
+        session = Session(self._gateways, self._watcher, ticket)
+        session.state()
+        return session
+
+    def close(self) -> None:
+        self._gateways.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class Session:
+    """One client's files and answers. As a context manager it is deleted from the cluster at the end."""
+
+    def __init__(self, gateways: Gateways, watcher: Watcher, ticket: dict[str, Any]) -> None:
+        self._gateways, self._watcher = gateways, watcher
+        self.ticket = ticket  # what POST /sessions answered; holds the token, so keep it to yourself
+        self.client_id: str = ticket["client_id"]
+        self.dataset: str = ticket["dataset"]
+        self.options: dict[str, Any] = dict(ticket["options"])
+        self.files = tuple(FileKind.from_json(fields) for fields in ticket["files"])
+        self.queries: tuple[str, ...] = tuple(ticket["queries"])
+        self._path = f"/sessions/{self.client_id}"
+        self._headers = {"Authorization": f"Bearer {ticket['token']}"}
+
+    @property
+    def gateways_used(self) -> tuple[str, ...]:
+        return tuple(self._gateways.used)
+
+    def upload(self, folder: Path | str) -> None:
+        """Send every file of the dataset; returns when all have ended, raises the first refusal if there is one."""
+        for error in self.upload_sources(find(Path(folder), self.files)).values():
+            raise error
+
+    def upload_file(self, path: Path | str, kind: str | None = None) -> None:
+        """Send one file; its kind is told by its name unless given."""
+        path = Path(path)
+        for wanted in self.files:
+            if kind == wanted.kind or (kind is None and path.name == wanted.filename):
+                for error in self.upload_sources([source(wanted, [path])]).values():
+                    raise error
+                return
+        known = ", ".join(f"{wanted.kind} ({wanted.filename})" for wanted in self.files)
+        raise WrongUsage(f"{kind or path.name} is no file of {self.dataset}; give one of the kinds {known}")
+
+    def upload_sources(self, sources: Sequence[Source]) -> dict[str, Refused]:
+        """Send several, side by side, each beginning with another gateway; gives the refused ones by name."""
+        stop = threading.Event()
+
+        def transfer(index: int, one: Source) -> Transfer:
+            route = self._route(one.name, start=index, stop=stop)
+            return Transfer(self._gateways, f"{self._path}/uploads", self._headers, one, route, self._watcher)
+
+        return run_all([(one.name, transfer(index, one).run) for index, one in enumerate(sources)], stop)
+
+    def state(self) -> SessionState:
+        """Where uploads and queries are, now."""
+        return SessionState.from_json(self._ask("GET", self._path).json())
+
+    @overload
+    def answers(self, into: None = None) -> Iterator[tuple[str, "pd.DataFrame"]]: ...
+    @overload
+    def answers(self, into: Path | str) -> Iterator[tuple[str, Path]]: ...
+    def answers(self, into: Path | str | None = None) -> Iterator[tuple[str, Any]]:
+        """Each query with its answer as soon as it is ready; as a CSV file where a folder is given.
+
+        Queries that failed raise one QueryFailed, after the others.
+        """
+        failed = []
+        for ended in self.watch():
+            if ended.state == "failed":
+                failed.append(ended)
+            elif into is None:
+                yield ended.query, self._frame(ended.query)
+            else:
+                yield ended.query, self.save_answer(ended.query, Path(into) / f"{ended.query}.csv")
+        if failed:
+            raise QueryFailed("; ".join(f"{each.query} failed: {each.reason}" for each in failed), 422)
+
+    def answer(self, query: str) -> "pd.DataFrame":
+        """One answer; waits until it is ready."""
+        if query not in self.queries:
+            raise WrongUsage(f"{query} is no query of {self.dataset}; there are {', '.join(self.queries)}")
+        for ended in self.watch():
+            if ended.query == query:
+                break
+        return self._frame(query)  # of a query that failed, the gateway says why
+
+    def watch(self, settle_seconds: float | None = None) -> Iterator[QueryState]:
+        """Each query once, when it is done or has failed. With `settle_seconds`, only while that goes on."""
+        waiting = set(self.queries)
+        for news in self._news() if settle_seconds is None else self._looks(settle_seconds):
+            for query in news:
+                if query.query in waiting and query.state != "waiting":
+                    waiting.remove(query.query)
+                    yield query
+            if not waiting:
+                return
+
+    def save_answer(self, query: str, path: Path) -> Path:
+        """The answer's very bytes as a file, which is there whole or not at all."""
+        route = self._route(query)
+        gone = 0
+        while True:
+            try:
+                with (
+                    self._gateways.once(
+                        "GET", f"{self._path}/answers/{query}", route=route, headers=self._headers, refused=QueryFailed
+                    ) as response,
+                    replacing(path) as file,
+                ):
+                    for piece in response.iter_bytes(READ_BYTES):
+                        file.write(piece)
+            except SessionGone as error:
+                gone += 1
+                if gone >= len(self._gateways.urls):
+                    raise
+                route.failed(Trouble(route.gateway, str(error)))
+            except Trouble as trouble:
+                route.failed(trouble)
+            else:
+                return path
+
+    def close(self) -> None:
+        """Delete everything of the session in the cluster. A second time, too."""
+        route = self._gateways.route(give_up=self._gateways.timing.open)
+        try:
+            self._gateways.ask("DELETE", self._path, route=route, headers=self._headers)
+        except SessionGone:
+            return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _ask(self, method: str, path: str) -> Any:
+        return self._gateways.ask(method, path, route=self._route("session"), headers=self._headers)
+
+    def _route(self, name: str, start: int = 0, stop: threading.Event | None = None) -> Route:
+        return self._gateways.route(start=start, stop=stop, tell=lambda what: self._watcher.trouble(name, what))
+
+    def _news(self) -> Iterator[Sequence[QueryState]]:
+        """What may have changed: events while there are some, a look of our own before and between."""
+        route = self._route("answers")
+        while True:
+            try:
+                yield from self._events(route)
+            except (Trouble, SessionGone) as error:
+                yield self.state().queries  # somebody answers, or Unreachable or SessionGone ends this
+                route.progressed()
+                route.failed(error if isinstance(error, Trouble) else Trouble(route.gateway, str(error)))
+            route.stop.wait(self._gateways.timing.poll)
+
+    def _events(self, route: Route) -> Iterator[Sequence[QueryState]]:
+        headers = {**self._headers, "Accept": "text/event-stream"}
+        with self._gateways.once(
+            "GET", f"{self._path}/events", route=route, headers=headers, timeout=self._gateways.timing.events
+        ) as response:
+            yield self.state().queries  # events from here on are ours already: between the two nothing is missed
+            for event in events.parse(response.iter_bytes()):
+                match event.name:
+                    case "query":
+                        yield [QueryState.from_json(json.loads(event.data))]
+                    case "":  # a comment every 10 s is our cue to look, in case that an event was lost
+                        yield self.state().queries
+                    case _:
+                        pass
+        yield self.state().queries
+
+    def _looks(self, seconds: float) -> Iterator[Sequence[QueryState]]:
+        """A look every second, until nothing has changed for so long."""
+        timing, seen, quiet = self._gateways.timing, None, 0.0
+        while quiet <= seconds:
+            now = self.state().queries
+            yield now
+            quiet = quiet + timing.poll if now == seen else 0.0
+            seen = now
+            threading.Event().wait(timing.poll)
+
+    def _frame(self, query: str) -> "pd.DataFrame":
+        import pandas as pd  # noqa: PLC0415  (0.6 s that `cauce upload` does not need)
+
+        with tempfile.TemporaryDirectory(prefix="cauce-") as folder:
+            path = self.save_answer(query, Path(folder) / f"{query}.csv")
+            # A film may be called NA: only an empty field is missing.
+            return pd.read_csv(path, keep_default_na=False, na_values=[""])

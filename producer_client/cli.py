@@ -1,0 +1,172 @@
+"""The command `cauce upload`, also `python -m producer_client`.
+
+Invariant: standard output holds tables or JSON, standard error everything else; an error we know is one sentence.
+Exit codes: 0 all answers written; 1 a query failed or a file was refused; 2 wrong usage; 3 no gateway reachable;
+130 and 143 stopped by Ctrl-C and SIGTERM, to be resumed.
+"""
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, Final, Literal
+
+import typer
+from rich.console import Console
+
+from cauce.errors import CauceError
+from producer_client import notes, report
+from producer_client.errors import ClientError, Unreachable, WrongUsage
+from producer_client.gateways import Timing
+from producer_client.progress import show_on
+from producer_client.run import Order, carry_out
+
+STATUS_SECONDS: Final = 30
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+def upload(
+    context: typer.Context,
+    dataset: Annotated[str, typer.Argument(help="movies, flights or coffee.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the CSV files are.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where answers and report.json go.", show_default=False)],
+    gateway: Annotated[
+        list[str] | None, typer.Option(metavar="URL", help="Again for each one there is.", show_default=False)
+    ] = None,
+    home: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Cluster whose gateways to use; CAUCE_HOME, or .cauce.", show_default=False),
+    ] = None,
+    scope: Annotated[
+        Literal["us", "all"] | None, typer.Option(help="Films of movies-q5; us unless given.", show_default=False)
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Sentiment model of movies-q5.", show_default=False)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the upload that OUT holds.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Give that upload up and begin again.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the session in the cluster until it expires.")] = False,
+    patience: Annotated[float, typer.Option(min=0, help="Seconds without progress before giving up.")] = 300,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report instead of the answers.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+) -> int:
+    """Send the files of a folder, wait, write the answers. Exit code 0 when every answer is written.
+
+    \b
+    cauce upload movies data/movies --out answers            gateways of the cluster in .cauce
+    cauce upload movies data/movies --out answers --scope all
+    cauce upload flights data/flights --out answers \\
+        --gateway http://10.0.0.1:8080 --gateway http://10.0.0.2:8080
+    cauce upload movies data/movies --out answers --resume   after Ctrl-C or a crash
+    cauce upload movies data/movies --out answers --json | jq .seconds
+
+    A gateway that dies is replaced by the next one; nothing is sent twice.
+
+    \b
+    Exit codes: 0 all answers written      1 a query failed or a file was refused
+                2 something to put right   3 no gateway reachable, go on with --resume
+                130 Ctrl-C, 143 SIGTERM: go on with --resume
+    """
+    _check_folders(folder, out)
+    noted = notes.read(out) if resume else None
+    gateways = tuple(gateway or (noted.gateways if noted else _gateways_of(home)))
+    order = Order(dataset, folder, out, gateways, scope, model, resume=resume, fresh=fresh, keep=keep)
+    again = shlex.join([*context.command_path.split(), dataset, str(folder), "--out", str(out), "--resume"])
+    try:
+        with show_on(sys.stderr, quiet=quiet) as show:
+            done = carry_out(order, Timing(give_up=patience), show)
+    except (KeyboardInterrupt, Terminated, Unreachable) as stop:
+        if (out / notes.NAME).exists():
+            what = f"{stop}" if isinstance(stop, Unreachable) else "stopped; what was sent is kept"
+            print(f"{what}\ngo on with: {again}", file=sys.stderr)
+            return _code(stop)
+        raise
+    if as_json:
+        print(done.to_json())
+    elif not quiet:
+        report.show(done, out, Console())
+    return 0 if not _say_failures(done) else 1
+
+
+class Terminated(BaseException):
+    """SIGTERM came. Not an Exception: nothing on the way may take it for an error of its own."""
+
+
+def run(arguments: Sequence[str], program: str = "cauce upload") -> int:
+    """The command with its arguments; gives the exit code."""
+    try:
+        with _terminable():
+            return int(app(args=list(arguments), prog_name=program, standalone_mode=False) or 0)
+    except (KeyboardInterrupt, Terminated, CauceError) as error:
+        if isinstance(error, CauceError):
+            print(error, file=sys.stderr)
+        return _code(error)
+    except OSError as error:
+        print(f"{error.filename or 'output'}: {error.strerror}; make room or choose another --out", file=sys.stderr)
+        return 1
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what typer raises for options it does not know
+            raise
+        print(f"{error.format_message()}; see `{program} --help`", file=sys.stderr)
+        return 2
+
+
+def _code(error: BaseException) -> int:
+    match error:
+        case KeyboardInterrupt():
+            return 128 + signal.SIGINT
+        case Terminated():
+            return 128 + signal.SIGTERM
+        case ClientError():
+            return error.exit_code
+        case _:
+            return 2
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _check_folders(folder: Path, out: Path) -> None:
+    if not folder.is_dir():
+        raise WrongUsage(f"{folder} is no folder; give the one that holds the CSV files")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WrongUsage(f"{out}: {error.strerror}; choose another --out") from None
+
+
+def _gateways_of(home: Path | None) -> list[str]:
+    """What `cauce status --json` says of that home; another process, so that no Kafka code is loaded here."""
+    command = [sys.executable, "-m", "infra", "status", "--json", *(["--home", str(home)] if home else [])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STATUS_SECONDS, check=False)
+    try:
+        status: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        raise WrongUsage(done.stderr.strip() or "cauce status says nothing; give --gateway URL") from None
+    gateways = [str(url) for url in status.get("gateways") or []]
+    if not gateways:
+        where = home or "this home (.cauce, or CAUCE_HOME)"
+        raise WrongUsage(f"no gateway runs in {where}; start some with `cauce up`, or give --gateway URL")
+    return gateways
+
+
+def _say_failures(done: report.Report) -> bool:
+    bad = [f"{file.name}: {file.reason}" for file in done.files if file.state == "failed"]
+    bad += [f"{query.query} has no answer: {query.reason}" for query in done.queries if query.state != "done"]
+    for line in bad:
+        print(line, file=sys.stderr)
+    return bool(bad)

@@ -1,0 +1,176 @@
+"""One upload from folder to answers, as `cauce upload` does it: connect, upload, answers, report.
+
+Invariant: at any moment either OUT holds a note from which --resume goes on, or there is nothing to resume.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from producer_client import notes, report
+from producer_client.api import Client, Session
+from producer_client.errors import ClientError, QueryFailed, Refused, SessionGone, WrongUsage
+from producer_client.folder import Source, find
+from producer_client.gateways import Timing
+from producer_client.progress import Show
+from producer_client.report import Phases, Report
+from producer_client.state import QueryState, SessionState
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the command line asked for."""
+
+    dataset: str
+    folder: Path
+    out: Path
+    gateways: tuple[str, ...]
+    scope: Literal["us", "all"] | None = None
+    model: str | None = None
+    resume: bool = False
+    fresh: bool = False
+    keep: bool = False
+
+
+def carry_out(order: Order, timing: Timing, show: Show) -> Report:
+    """Send, wait, write; the report says which queries have an answer and which files were refused."""
+    phases = Phases()
+    note = _note(order)
+    gateways = order.gateways or tuple(note.gateways if note else ())
+    with Client(gateways, timing=timing, watcher=show) as client:
+        with phases.phase("connect"):
+            if note and order.fresh:
+                _forget(client, order, note)
+                note = None
+            session, sources = _resumed(client, order, note) if note else _opened(client, order, gateways)
+        with phases.phase("upload"):
+            refused = session.upload_sources(sources)
+        with phases.phase("answers"):
+            ended, saved = _answers(session, order.out, show, _settle_seconds(session, refused, timing))
+            state = _last_state(session, bool(refused))
+        done = Report(
+            client_id=session.client_id,
+            dataset=session.dataset,
+            options=session.options,
+            files=report.files_of(
+                state,
+                {source.name: (source.kind, source.length) for source in sources},
+                {name: str(error) for name, error in refused.items()},
+            ),
+            queries=report.queries_of(session.queries, ended, saved),
+            seconds=phases.total(),
+            gateways=list(session.gateways_used),
+            resumed=note is not None,
+        )
+        done.write(order.out)
+        if not order.keep:
+            with suppress(ClientError):  # all is written; what is left in the cluster expires
+                session.close()
+        notes.remove(order.out)
+        return done
+
+
+def _note(order: Order) -> notes.Note | None:
+    if order.resume and order.fresh:
+        raise WrongUsage("--resume goes on with an upload and --fresh begins again; give one of them")
+    note = notes.read(order.out)
+    if note is None:
+        if order.resume:
+            raise WrongUsage(f"{order.out} holds no upload to go on with; leave --resume out")
+        return None
+    if not order.resume and not order.fresh:
+        raise WrongUsage(
+            f"{order.out} holds an upload that has not ended; go on with --resume, or give it up with --fresh"
+        )
+    if order.resume:
+        _same(order, note)
+    return note
+
+
+def _same(order: Order, note: notes.Note) -> None:
+    options = note.ticket["options"]
+    pairs = [
+        ("dataset", order.dataset, note.ticket["dataset"]),
+        ("folder", str(order.folder.resolve()), note.folder),
+        ("--scope", order.scope or options.get("scope"), options.get("scope")),
+        ("--model", order.model or options.get("model"), options.get("model")),
+    ]
+    for what, asked, began in pairs:
+        if asked != began:
+            raise WrongUsage(
+                f"the upload in {order.out} began with the {what} {began}, not {asked}; use it, or --fresh"
+            )
+
+
+def _opened(client: Client, order: Order, gateways: tuple[str, ...]) -> tuple[Session, list[Source]]:
+    session = client.open(order.dataset, scope=order.scope, model=order.model)
+    try:
+        sources = find(order.folder, session.files)
+    except WrongUsage:
+        with suppress(ClientError):
+            session.close()
+        raise
+    report.remove_old(order.out, session.queries)
+    fingerprints = {source.name: source.fingerprint() for source in sources}
+    notes.write(order.out, notes.Note(session.ticket, list(gateways), str(order.folder.resolve()), fingerprints))
+    return session, sources
+
+
+def _resumed(client: Client, order: Order, note: notes.Note) -> tuple[Session, list[Source]]:
+    try:
+        session = client.resume(note.ticket)
+    except SessionGone as error:
+        raise SessionGone(f"{error}; begin again with --fresh", error.status) from None
+    sources = find(order.folder, session.files)
+    for source in sources:
+        if note.fingerprints.get(source.name) != source.fingerprint():
+            raise WrongUsage(f"{source.name} was changed since the upload began; begin again with --fresh")
+    return session, sources
+
+
+def _forget(client: Client, order: Order, note: notes.Note) -> None:
+    """An upload that is given up; if nobody can be told, it expires."""
+    with suppress(ClientError):
+        client.resume(note.ticket).close()
+    notes.remove(order.out)
+
+
+def _settle_seconds(session: Session, refused: Mapping[str, Refused], timing: Timing) -> float | None:
+    """None: every query ends by itself, one that needs a failed upload too. But a refused file that no gateway knows
+    of, because it was not even begun, leaves its queries waiting for ever."""
+    state = _last_state(session, bool(refused))
+    failed = {upload.name for upload in state.uploads if upload.state == "failed"} if state else set()
+    return None if failed >= set(refused) else timing.settle
+
+
+def _answers(
+    session: Session, out: Path, show: Show, settle_seconds: float | None
+) -> tuple[dict[str, QueryState], dict[str, Path]]:
+    ended: dict[str, QueryState] = {}
+    saved: dict[str, Path] = {}
+    try:
+        for state in session.watch(settle_seconds):
+            ended[state.query] = state
+            if state.state == "failed":
+                continue
+            try:
+                saved[state.query] = session.save_answer(state.query, out / f"{state.query}.csv")
+                show.answered(state.query, len(saved), len(session.queries))
+            except QueryFailed as error:
+                ended[state.query] = QueryState(state.query, "failed", str(error))
+    except Refused:
+        if settle_seconds is None:
+            raise  # with a refused file the session may have ended: what was answered is written
+    return ended, saved
+
+
+def _last_state(session: Session, excused: bool) -> SessionState | None:
+    """The final counts of rows."""
+    try:
+        return session.state()
+    except Refused:
+        if excused:
+            return None
+        raise

@@ -1,0 +1,53 @@
+"""What a gateway says of a session (GET /sessions/ID), as values."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+
+@dataclass(frozen=True, slots=True)
+class UploadState:
+    name: str
+    kind: str
+    length: int
+    offset: int
+    rows: int
+    rejected: dict[str, int] = field(default_factory=dict)
+    state: Literal["open", "complete", "failed"] = "open"
+    reason: str | None = None
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        return cls(
+            name=fields["name"],
+            kind=fields["kind"],
+            length=fields["length"],
+            offset=fields["offset"],
+            rows=fields.get("rows") or 0,
+            rejected=dict(fields.get("rejected") or {}),
+            state=fields["state"],
+            reason=fields.get("reason") or None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueryState:
+    query: str
+    state: Literal["waiting", "done", "failed"] = "waiting"
+    reason: str | None = None
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        return cls(fields["query"], fields["state"], fields.get("reason") or None)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    uploads: tuple[UploadState, ...]
+    queries: tuple[QueryState, ...]
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        return cls(
+            tuple(UploadState.from_json(upload) for upload in fields["uploads"]),
+            tuple(QueryState.from_json(query) for query in fields["queries"]),
+        )
