@@ -23,8 +23,12 @@ app = typer.Typer(
     help="""Exactly-once analytics on Kafka and Faust.
 
     \b
-    cauce up --detach                 three brokers, in the background
+    cauce run movies DIR --out OUT    everything at once: start, upload, answers, end
+    cauce up --detach                 brokers, workers and gateways, in the background
     cauce status                      what runs, where, in which state
+    cauce upload movies DIR --out OUT send files, write the answers
+    cauce generate movies DIR         files to try it with
+    cauce verify movies DIR OUT       the answers against a second opinion
     cauce kafka topics --list         Kafka's own tools on that cluster
     cauce down                        end all of it; the data is kept
     """,
@@ -35,32 +39,45 @@ Home = Annotated[
 ]
 
 
+Brokers = Annotated[int, typer.Option(help="1, or 3 to survive the loss of one.")]
+Heap = Annotated[str, typer.Option(help="Memory of each broker, as Java writes it.")]
+Workers = Annotated[int, typer.Option(min=0, help="They answer the queries; one that falls is started again.")]
+Gateways = Annotated[int, typer.Option(min=0, help="They take uploads; clients go on at another one.")]
+Partitions = Annotated[int, typer.Option(min=1, help="Of every topic; once made, a home keeps its number.")]
+
+
 @app.command()
 def up(
-    brokers: Annotated[int, typer.Option(help="1, or 3 to survive the loss of one.")] = 3,
+    brokers: Brokers = 3,
+    workers: Workers = 2,
+    gateways: Gateways = 2,
+    partitions: Partitions = 8,
     home: Home = None,
-    heap: Annotated[str, typer.Option(help="Memory of each broker, as Java writes it.")] = "384m",
+    heap: Heap = "384m",
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is ready; `cauce down` ends it.")] = False,
 ) -> None:
-    """Start Kafka on this machine and stay until Ctrl-C.
+    """Start Kafka, workers and gateways on this machine and stay until Ctrl-C.
 
     \b
-    cauce up                          three brokers; Ctrl-C ends them
-    cauce up --brokers 1 --detach     one, in the background
-    cauce up --home /tmp/other        a second cluster beside the first
+    cauce up                                     three brokers, two workers, two gateways; Ctrl-C ends them
+    cauce up --brokers 1 --detach                with one broker, in the background
+    cauce up --workers 0 --gateways 0            Kafka alone
+    cauce up --home /tmp/other                   a second cluster beside the first
 
     The same home brings the same data back.
     """
     from infra import keeper
+    from infra.services import Shape
 
     folder = _home(home)
+    shape = Shape(brokers, heap, workers, gateways, partitions)
     if detach:
-        keeper.detach(folder, brokers, heap)
+        keeper.detach(folder, shape)
         _show(keeper.status(folder))
         print(f"\nlog: {folder / 'keeper.log'}    end it: cauce down{_home_option(home)}")
         return
     keeper.configure_logs("warning")  # the terminal is for people
-    keeper.keep(folder, brokers, heap, on_ready=lambda: _announce(folder, home))
+    keeper.keep(folder, shape, on_ready=lambda: _announce(folder, home))
 
 
 @app.command()
@@ -124,6 +141,84 @@ def kafka(
             print(f"  {name:22}{tool.about}")
         return
     tools.run_tool(arguments[0], arguments[1:], _home(home))
+
+
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "help_option_names": []})
+def upload(
+    context: typer.Context,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="DATASET DIR --out DIR", show_default=False)] = None,
+) -> int:
+    """Send the files of a folder to the gateways, wait, write the answers; `cauce upload --help` says more."""
+    from producer_client.cli import run
+
+    return run(arguments or ["--help"], program=context.command_path)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def run(
+    arguments: Annotated[list[str], typer.Argument(metavar="DATASET DIR --out DIR [as of `upload`]")],
+    brokers: Brokers = 3,
+    workers: Workers = 2,
+    gateways: Gateways = 2,
+    partitions: Partitions = 8,
+    home: Home = None,
+    heap: Heap = "384m",
+) -> int:
+    """Start everything, send a folder, write the answers, end everything. Exit codes as of `cauce upload`.
+
+    \b
+    cauce run movies data/movies --out out
+    cauce run movies data/movies --out out --scope all --brokers 1 --workers 3
+
+    Without --home all that Kafka kept is thrown away at the end.
+    """
+    from infra.run import run_once
+    from infra.services import Shape
+
+    return run_once(arguments, Shape(brokers, heap, workers, gateways, partitions), home)
+
+
+@app.command()
+def verify(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="movies", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The files that were uploaded.", show_default=False)],
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="The answers.", show_default=False)],
+    scope: Annotated[
+        str | None, typer.Option(metavar="us|all", help="Of query 5; what report.json says, or us.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> int:
+    """Compare answers, byte by byte, with those of an independent pass over the files. Exit code 1 if any differs.
+
+    \b
+    cauce verify movies data/movies out
+    cauce verify movies data/movies out --scope all
+    cauce verify movies data/movies out --json | jq '.differences'
+    """
+    from infra import verify as checks
+
+    differences = checks.verify(dataset, folder, results, scope)
+    print(checks.as_json(dataset, differences) if as_json else checks.describe(dataset, differences))
+    return 1 if differences else 0
+
+
+@app.command()
+def generate(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="movies", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files go.", show_default=False)],
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the largest file; the others match it.")] = 100_000,
+    seed: Annotated[int, typer.Option(help="Another seed, other files; the same seed, the same bytes.")] = 1,
+) -> None:
+    """Write files with the shape of the real ones, odd rows included; files of the same name are replaced.
+
+    \b
+    cauce generate movies data/movies                        100,000 ratings, a second
+    cauce generate movies data/movies --rows 26000000        as large as the real dataset, a minute
+    cauce generate movies data/other --rows 5000 --seed 7    other films
+    """
+    from infra.generate.datasets import generate_shown
+
+    generate_shown(dataset, folder, rows, seed)
 
 
 def _announce(folder: Path, given: Path | None) -> None:

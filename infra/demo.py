@@ -1,34 +1,33 @@
-"""`make demo`: three brokers, batches of three clients through the first agent, a kill in between, the table, all down.
+"""`make demo`: films from files to answers, with a worker and a gateway killed on the way, and a second opinion.
 
-It uses only what any user has: topics, HTTP, signals and Kafka's own console consumer.
+It uses only what any user has: the command line, HTTP, signals and Kafka's own console consumer.
 """
 
 import contextlib
+import csv
+import io
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from confluent_kafka import Consumer, Producer
 from rich.console import Console
 from rich.table import Table
 
 from cauce.errors import CauceError
-from cauce.settings import Settings
-from cauce.topics import BATCHES, TALLY_CHANGELOG
-from infra.cluster import Cluster
-from infra.ports import Ports
-from infra.processes import wait_until
-from infra.worker import WorkerProcess
+from cauce.topics import ANSWERS
+from infra import keeper, verify
+from infra.generate.movies import generate
+from infra.services import Shape
+from producer_client.api import Client, Session
 
-CLIENTS = ("ada", "bruno", "carla")
-FILES = ("movies_metadata.csv", "ratings.csv")
-BATCHES_EACH = 200
-ROWS_EACH = 1000
-SETTLE_SECONDS = 60.0
+ROWS = 200_000
+SHAPE = Shape(brokers=3, workers=2, gateways=2, partitions=4)
 
 console = Console()
 
@@ -40,100 +39,103 @@ def main() -> None:
 
 def show(folder: Path) -> None:
     began = time.monotonic()
-    console.print("[bold]1.[/] three brokers start …")
-    with Cluster(folder, brokers=3) as cluster:
-        console.print(f"   ready after {time.monotonic() - began:.1f} s: {cluster.bootstrap}")
-        ports = Ports(Settings.load().cache / "ports")
-        worker = WorkerProcess(
-            "demo",
-            ports.take(),
-            folder / "worker.log",
-            {"CAUCE_BOOTSTRAP": cluster.bootstrap, "CAUCE_HOME": str(folder)},
-        )
-        console.print("[bold]2.[/] a worker starts: faust -A streams worker")
-        with worker:
-            console.print(f"   /readyz says {worker.page('/readyz')[1]}")
-            sent = send_batches(cluster.bootstrap, worker)
-            table = await_table(cluster.bootstrap, sent)
-            show_table(table, sent)
-            show_with_kafkas_own_tool(folder, cluster.bootstrap, len(table))
-        console.print(f"[bold]6.[/] the worker stopped with exit code {worker.exit_code()}; the brokers follow")
-        ports.release()
-    console.print(f"   nothing is left running; {time.monotonic() - began:.0f} s in all")
-    if {key: (value["batches"], value["rows"]) for key, value in table.items()} != expected(sent):
-        raise SystemExit("the table is wrong: a bug, please report it")
-
-
-def send_batches(bootstrap: str, worker: WorkerProcess) -> Counter[str]:
-    """Send everything; kill the worker half-way and start it again."""
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5})
-    keys = [f"{client}/{file}" for client in CLIENTS for file in FILES]
-    sent: Counter[str] = Counter()
-    console.print(f"[bold]3.[/] {len(CLIENTS)} clients send {BATCHES_EACH * len(keys)} batches of {ROWS_EACH:,} rows")
-    for number in range(BATCHES_EACH):
-        for key in keys:
-            producer.produce(BATCHES.name, key=key, value=b"rows", headers={"rows": str(ROWS_EACH).encode()})
-            sent[key] += 1
-        if number == BATCHES_EACH // 2:
-            producer.flush()
-            console.print(f"   [red]kill -9 {worker.pid}[/], half-way")
-            worker.kill()
-            worker.start()
-    producer.flush()
-    worker.wait_ready()
-    console.print("   the worker is back and goes on from its last commit")
-    return sent
-
-
-def await_table(bootstrap: str, sent: Counter[str]) -> dict[str, dict[str, int]]:
-    """The table as its changelog has it, once every batch is counted."""
-    reading = {"group.id": "demo", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-    consumer = Consumer({"bootstrap.servers": bootstrap, **reading, "enable.auto.commit": False})
-    consumer.subscribe([TALLY_CHANGELOG.name])
-    table: dict[str, dict[str, int]] = {}
-
-    def counted() -> bool:
-        for message in consumer.consume(1000, 0.2):
-            if message.error() is None:
-                table[(message.key() or b"").decode()] = json.loads(message.value() or b"")
-        return sum(value["batches"] for value in table.values()) >= sent.total()
-
+    home, data, out = folder / "home", folder / "data", folder / "out"
+    for each in (data, out):
+        each.mkdir()
+    console.print(f"[bold]1.[/] cauce generate movies DATA --rows {ROWS}")
+    generate(data, ROWS, seed=1)
+    for file in sorted(data.iterdir()):
+        console.print(f"   {file.name:20} {file.stat().st_size / 1e6:5.1f} MB")
+    console.print("[bold]2.[/] cauce up: three brokers, two workers, two gateways")
+    keeper.detach(home, SHAPE, leash=True)
     try:
-        wait_until(counted, seconds=SETTLE_SECONDS, otherwise=f"only {table} after {SETTLE_SECONDS:.0f} s")
+        console.print(f"   ready after {time.monotonic() - began:.1f} s")
+        upload(home, data, out)
+        show_answers(out)
+        differences = check(data, out)
+        show_with_kafkas_own_tool(home)
     finally:
-        consumer.close()
-    return table
+        keeper.down(home)
+    console.print(f"[bold]7.[/] cauce down: nothing is left running; {time.monotonic() - began:.0f} s in all")
+    if differences:
+        raise SystemExit("an answer is wrong: a bug, please report it")
 
 
-def show_table(table: dict[str, dict[str, int]], sent: Counter[str]) -> None:
-    shown = Table(title="4. the table `tally`, from its changelog", title_justify="left")
-    for column in ("client", "file", "batches", "rows", "sent"):
-        shown.add_column(column, justify="left" if column in ("client", "file") else "right")
-    for key in sorted(table):
-        client, file = key.split("/")
-        shown.add_row(client, file, f"{table[key]['batches']:,}", f"{table[key]['rows']:,}", f"{sent[key]:,}")
-    console.print(shown)
-    console.print("   every batch once, although the worker was killed in between")
+def upload(home: Path, data: Path, out: Path) -> None:
+    """Send the files; kill a gateway half-way, and a worker when all is sent."""
+    console.print("[bold]3.[/] cauce upload movies DATA --out OUT")
+    gateways: list[str] = keeper.status(home)["gateways"]
+    half = Half(home, (data / "ratings.csv").stat().st_size // 2)
+    with Client(gateways, watcher=half) as client:
+        session = client.open("movies")
+        session.upload(data)
+        kill(home, "worker")
+        for query, _ in session.answers(out):
+            console.print(f"   {query} is here")
+        write_report(session, out)
 
 
-def show_with_kafkas_own_tool(folder: Path, bootstrap: str, keys: int) -> None:
-    arguments = ["--topic", TALLY_CHANGELOG.name, "--from-beginning", "--isolation-level", "read_committed"]
-    console.print(f"[bold]5.[/] the same with Kafka's own tool: cauce kafka console-consumer {' '.join(arguments)}")
+class Half:
+    """Watches the upload, and kills the gateway that has half of it."""
+
+    def __init__(self, home: Path, offset: int) -> None:
+        self._home = home
+        self._offset = offset
+
+    def begin(self, name: str, length: int) -> None: ...
+
+    def at(self, name: str, offset: int) -> None:
+        if name == "ratings.csv" and 0 < self._offset <= offset:
+            self._offset = 0
+            kill(self._home, "gateway")
+
+    def trouble(self, name: str, what: str) -> None:
+        console.print(f"   [dim]{name}: {what}[/]", highlight=False)
+
+
+def kill(home: Path, role: str) -> None:
+    process = next(each for each in keeper.status(home)["processes"] if each["role"] == role)
+    console.print(f"   [red]kill -9 {process['pid']}[/], {role} {process['index']}")
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process["pid"], signal.SIGKILL)
+
+
+def write_report(session: Session, out: Path) -> None:
+    """What `cauce verify` wants to know."""
+    (out / "report.json").write_text(json.dumps({"options": session.options}), encoding="utf-8")
+
+
+def show_answers(out: Path) -> None:
+    console.print("[bold]4.[/] the answers")
+    for file in sorted(out.glob("*.csv")):
+        header, *rows = csv.reader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
+        shown = Table(title=file.name, title_justify="left")
+        for column in header:
+            shown.add_column(column)
+        for row in rows[:5]:
+            shown.add_row(*row)
+        console.print(shown)
+
+
+def check(data: Path, out: Path) -> list[Any]:
+    console.print("[bold]5.[/] cauce verify movies DATA OUT: one careful pass over the files, byte by byte")
+    differences = list(verify.verify("movies", data, out, None))
+    console.print(verify.describe("movies", differences), highlight=False)
+    return differences
+
+
+def show_with_kafkas_own_tool(home: Path) -> None:
+    arguments = ["--topic", ANSWERS.name, "--from-beginning", "--isolation-level", "read_committed"]
+    console.print(f"[bold]6.[/] the same with Kafka's own tool: cauce kafka console-consumer {' '.join(arguments)}")
     answer = subprocess.run(
-        [sys.executable, "-m", "infra", "kafka", "--home", str(folder), "console-consumer",
-         "--bootstrap-server", bootstrap, *arguments, "--max-messages", str(keys),
-         "--formatter-property", "print.key=true"],
+        [sys.executable, "-m", "infra", "kafka", "--home", str(home), "console-consumer", *arguments,
+         "--max-messages", "5"],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     if answer.returncode != 0:
         raise CauceError(f"the console consumer ended with {answer.returncode}: {answer.stderr.strip()}")
-    for line in answer.stdout.splitlines()[:3]:
-        console.print(f"   {line}", highlight=False)
-    console.print("   …")
-
-
-def expected(sent: Counter[str]) -> dict[str, tuple[int, int]]:
-    return {key: (batches, batches * ROWS_EACH) for key, batches in sent.items()}
+    for line in answer.stdout.splitlines():
+        console.print(f"   {line[:110]}", highlight=False)
 
 
 if __name__ == "__main__":

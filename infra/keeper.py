@@ -25,7 +25,10 @@ from cauce.errors import CauceError, ConfigError
 from cauce.settings import Settings
 from infra.cluster import Cluster
 from infra.layout import write_atomically
-from infra.processes import ON_LINUX, POLL_SECONDS, Process, wait_until
+from infra.ports import Ports
+from infra.processes import ON_LINUX, POLL_SECONDS, Process, State, leashed, wait_until
+from infra.service import page
+from infra.services import Services, Shape
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +50,20 @@ class Member:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def state(self) -> State:
+        """A broker is ready when its port answers; the others say so themselves."""
+        state = self.process.state(self.port)
+        if state is State.READY and self.role != "broker" and page(self.port, "/readyz")[0] != 200:
+            return State.STARTING
+        return state
+
     def row(self) -> dict[str, object]:
         return {
             "role": self.role,
             "index": self.index,
             "pid": self.process.pid,
-            "state": self.process.state(self.port).value,
+            "state": self.state.value,
             "address": self.address,
         }
 
@@ -90,7 +101,7 @@ def status(home: Path) -> dict[str, Any]:
     live = running if running and running.kept else None
     return {
         "bootstrap": live.bootstrap if live else None,
-        "gateways": [],
+        "gateways": [f"http://{member.address}" for member in live.members if member.role == "gateway"] if live else [],
         "processes": [member.row() for member in live.members] if live else [],
         "sessions": [],
     }
@@ -102,38 +113,47 @@ def runs(home: Path) -> bool:
     return running is not None and running.kept
 
 
-def keep(home: Path, brokers: int, heap: str, on_ready: Callable[[], None]) -> None:
+def keep(home: Path, shape: Shape, on_ready: Callable[[], None]) -> None:
     """Run a cluster until SIGTERM (returns) or Ctrl-C (KeyboardInterrupt); either way nothing is left running."""
-    cluster = Cluster(home, brokers, heap)
+    cluster = Cluster(home, shape.brokers, shape.heap)
     try:
         with _stop_signals(), _home_lock(home):
             _end_leftovers(home)
-            _run(home, cluster, on_ready)
+            _run(home, cluster, shape, on_ready)
     except _Stopped:
         log.info("stopped as asked", extra={"home": str(home)})
     except OSError as error:
         raise ConfigError(f"{error.filename or home}: {error.strerror}; make room or choose another --home") from None
 
 
-def _run(home: Path, cluster: Cluster, on_ready: Callable[[], None]) -> None:
+def _run(home: Path, cluster: Cluster, shape: Shape, on_ready: Callable[[], None]) -> None:
+    services: Services | None = None
     try:
-        _write(home, cluster)  # from now on `cauce down` finds us
+        _write(home, cluster, services)  # from now on `cauce down` finds us
         cluster.launch()
-        _write(home, cluster)
+        _write(home, cluster, services)
         cluster.wait_ready()
+        services = Services(home, shape, cluster.bootstrap, Ports(Settings.load().cache / "ports"))
+        services.launch()
+        _write(home, cluster, services)
+        services.wait_ready()
         on_ready()
-        _watch(cluster)
+        _watch(home, cluster, services)
     finally:
         with _deaf():  # a second signal must not cut the clean-up short
+            if services is not None:
+                services.stop()
             cluster.stop()
             (home / STATE_FILE).unlink(missing_ok=True)
 
 
-def detach(home: Path, brokers: int, heap: str) -> None:
-    """Start a keeper in a session of its own; returns once it is ready, or raises with its reason."""
+def detach(home: Path, shape: Shape, *, leash: bool = False) -> None:
+    """Start a keeper in a session of its own; returns once it is ready, or raises with its reason. On a leash it ends
+    when we do, however we end."""
     make_home(home)
     reading, writing = os.pipe()
-    command = [sys.executable, "-m", "infra.keeper", str(home.absolute()), str(brokers), heap, str(writing)]
+    command = [sys.executable, "-m", "infra.keeper", str(home.absolute()), shape.to_json(), str(writing)]
+    command = leashed(command) if leash else command
     with open(reading, "rb") as told, (home / "keeper.log").open("ab") as output:  # noqa: PTH123  (a descriptor, not a path)
         try:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -228,15 +248,23 @@ def _home_lock(home: Path) -> Iterator[None]:
         yield
 
 
-def _write(home: Path, cluster: Cluster) -> None:
+def _write(home: Path, cluster: Cluster, services: Services | None) -> None:
     members = [Member("broker", b.id, b.process, b.port) for b in cluster.brokers if b.process]
+    members += [
+        Member(kept.role, kept.index, kept.service.process, kept.service.port)
+        for kept in (services.kept if services else [])
+        if kept.service.process is not None
+    ]
     running = Running(Process.of(os.getpid()), cluster.bootstrap or None, tuple(members))
     write_atomically(home / STATE_FILE, json.dumps(asdict(running), indent=2) + "\n")
 
 
-def _watch(cluster: Cluster) -> None:
-    """Until a signal ends it: one line in the log for a broker that ended without being asked to."""
+def _watch(home: Path, cluster: Cluster, services: Services) -> None:
+    """Until a signal ends it: one line in the log for whatever ended without being asked to. Workers and gateways are
+    started again, brokers are not: their data may be what is wrong."""
     while True:
+        if services.tend():
+            _write(home, cluster, services)
         for broker in cluster.brokers:
             if end := broker.unexpected_end():
                 log.error("broker ended", extra={"broker": broker.id, "pid": broker.pid, "how": end})
@@ -273,12 +301,12 @@ def _tell(pipe: int, word: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """The detached keeper: HOME BROKERS HEAP PIPE."""
-    home, brokers, heap, pipe = Path(arguments[0]), int(arguments[1]), arguments[2], int(arguments[3])
+    """The detached keeper: HOME SHAPE PIPE."""
+    home, shape, pipe = Path(arguments[0]), Shape.from_json(arguments[1]), int(arguments[2])
     os.set_inheritable(pipe, False)  # or the brokers would hold it open
     try:
         configure_logs(Settings.load().log_level)
-        keep(home, brokers, heap, on_ready=lambda: _tell(pipe, READY))
+        keep(home, shape, on_ready=lambda: _tell(pipe, READY))
     except CauceError as error:
         _tell(pipe, str(error))
         log.error("the cluster ended", extra={"reason": str(error)})  # noqa: TRY400  (the sentence says it all)

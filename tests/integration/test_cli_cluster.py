@@ -16,6 +16,7 @@ from infra.processes import Process, wait_until
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.kafka
+KAFKA_ALONE = ("--workers", "0", "--gateways", "0")
 
 
 def cauce(*arguments: str, stdin: str | None = None, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -42,7 +43,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_up_status_down_detached(home: Path) -> None:
-    started = cauce("up", "--brokers", "1", "--detach", "--home", str(home))
+    started = cauce("up", "--brokers", "1", *KAFKA_ALONE, "--detach", "--home", str(home))
     assert started.returncode == 0, started.stderr
     shown = status(home)
     (broker,) = shown["processes"]
@@ -51,7 +52,7 @@ def test_up_status_down_detached(home: Path) -> None:
     keeper = Process(**json.loads((home / "cluster.json").read_text())["keeper"])
     process = Process.of(broker["pid"])
 
-    second = cauce("up", "--brokers", "1", "--home", str(home))
+    second = cauce("up", "--brokers", "1", *KAFKA_ALONE, "--home", str(home))
     assert (second.returncode, second.stdout) == (2, "")
     assert "already runs" in second.stderr
 
@@ -65,7 +66,7 @@ def test_up_status_down_detached(home: Path) -> None:
 
 @pytest.mark.kill
 def test_a_broker_that_dies_is_shown_and_a_killed_keeper_leaves_nothing(home: Path) -> None:
-    assert cauce("up", "--brokers", "1", "--detach", "--home", str(home)).returncode == 0
+    assert cauce("up", "--brokers", "1", *KAFKA_ALONE, "--detach", "--home", str(home)).returncode == 0
     (broker,) = status(home)["processes"]
     process = Process.of(broker["pid"])
     process.send(signal.SIGKILL)
@@ -75,7 +76,7 @@ def test_a_broker_that_dies_is_shown_and_a_killed_keeper_leaves_nothing(home: Pa
     )
     assert cauce("down", "--home", str(home)).returncode == 0
 
-    assert cauce("up", "--brokers", "1", "--detach", "--home", str(home)).returncode == 0
+    assert cauce("up", "--brokers", "1", *KAFKA_ALONE, "--detach", "--home", str(home)).returncode == 0
     (again,) = status(home)["processes"]
     assert again["address"] == broker["address"]
     process = Process.of(again["pid"])
@@ -96,7 +97,7 @@ def test_a_broker_that_dies_is_shown_and_a_killed_keeper_leaves_nothing(home: Pa
     ],
 )
 def test_a_signal_leaves_nothing_running(sign: signal.Signals, moment: str, code: int, home: Path) -> None:
-    command = [sys.executable, "-m", "infra", "up", "--brokers", "1", "--home", str(home)]
+    command = [sys.executable, "-m", "infra", "up", "--brokers", "1", *KAFKA_ALONE, "--home", str(home)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as up:
         try:
             wait_until(lambda: moment in _states(home), seconds=60, otherwise=f"the broker was never {moment}")
@@ -148,7 +149,7 @@ def test_a_misspelt_variable_is_named(home: Path) -> None:
 
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    ran = cauce("up", "--detach", "--home", str(tmp_path / "file" / "home"))
+    ran = cauce("up", *KAFKA_ALONE, "--detach", "--home", str(tmp_path / "file" / "home"))
     assert ran.returncode == 2
     assert "choose another --home" in ran.stderr
     assert "Traceback" not in ran.stderr

@@ -12,7 +12,7 @@ from cauce.provision import WantedTopic, ensure_topics
 from infra.cluster import Cluster
 from infra.ports import Ports
 from infra.processes import wait_until
-from infra.worker import WorkerProcess
+from infra.service import WorkerProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill]
 PARTITIONS = 2

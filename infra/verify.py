@@ -1,0 +1,147 @@
+"""Answers that were written, against the oracle's, byte by byte.
+
+Invariant: an empty list of differences means that every answer file is there and holds the oracle's bytes, no more.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from cauce.errors import ConfigError
+from infra.oracle import movies
+from infra.oracle.rows import Counts
+from infra.oracle.sentiment import DEFAULT_MODEL, Sentiment
+
+ANSWERS = {"movies": tuple(f"movies-q{number}.csv" for number in range(1, 6))}
+REPORT = "report.json"
+NOTHING = "(nothing: it is not there)"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first line where a file is not the oracle's; None stands for a file or a line that is not there."""
+
+    file: str
+    line: int | None
+    expected: str | None
+    found: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the answers were asked for with."""
+
+    scope: movies.Scope
+    model: str
+
+
+def verify(dataset: str, folder: Path, results: Path, scope: str | None = None) -> list[Difference]:
+    """The answers in `results` against a fresh pass over `folder`; `scope` wins over what report.json says."""
+    if dataset not in ANSWERS:
+        raise ConfigError(f"no oracle for {dataset} yet; there is one for {', '.join(ANSWERS)}")
+    for place in (folder, results):
+        if not place.is_dir():
+            raise ConfigError(f"{place} is not a folder; give the folder of the files, then the one of the answers")
+    for name in movies.FILES:
+        if not (folder / name).is_file():  # said now, not after a minute of reading the others
+            raise ConfigError(f"{folder / name} is missing; give the folder of the uploaded files")
+    report = read_report(results / REPORT)
+    if report.get("dataset", dataset) != dataset:
+        raise ConfigError(f"{results} holds answers for {report['dataset']}, not {dataset}; name that dataset instead")
+    options = read_options(report, scope)
+    truth = movies.answer(folder, options.scope, Sentiment(options.model))
+    return [
+        *compare_files(results, truth.files),
+        *compare_counts(report, truth.counts),
+    ]
+
+
+def compare_files(results: Path, expected: dict[str, bytes]) -> Iterator[Difference]:
+    for name, content in expected.items():
+        path = results / name
+        if not path.is_file():
+            yield Difference(name, None, f"a file of {len(content)} bytes", None)
+        elif difference := first_difference(name, content, path.read_bytes()):
+            yield difference
+
+
+def first_difference(name: str, expected: bytes, found: bytes) -> Difference | None:
+    pairs = itertools.zip_longest(as_lines(expected), as_lines(found))
+    for number, (ours, theirs) in enumerate(pairs, start=1):
+        if ours != theirs:
+            return Difference(name, number, as_line(ours), as_line(theirs))
+    return None
+
+
+def as_lines(content: bytes) -> list[bytes]:
+    """Lines with their end, so that a missing or another line end is a difference; split at `\\n` alone."""
+    parts = content.split(b"\n")
+    return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def as_line(line: bytes | None) -> str | None:
+    """A line for people: the end that every line should have is left out, another one shows."""
+    if line is None:
+        return None
+    if not line.endswith(b"\n"):
+        return line.decode(errors="backslashreplace") + " (no line end)"
+    return line[:-1].decode(errors="backslashreplace").replace("\r", "\\r")
+
+
+def compare_counts(report: dict[str, Any], counts: dict[str, Counts]) -> Iterator[Difference]:
+    """Rows read and rejected of each file that the report names; by which reasons is the product's own matter."""
+    for entry in report.get("files") or []:
+        try:
+            name, rows, rejected = entry["name"], entry["rows"], sum(entry["rejected"].values())
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"{REPORT}: a file without name, rows, rejected; remove it to verify without") from error
+        if (count := counts.get(name)) and (count.rows, count.rejected) != (rows, rejected):
+            expected = f"{name}: {count.rows} rows, {count.rejected} rejected"
+            yield Difference(REPORT, None, expected, f"{name}: {rows} rows, {rejected} rejected")
+
+
+def describe(dataset: str, differences: list[Difference]) -> str:
+    """For people: a line for each file that is the same, three for a difference."""
+    lines = []
+    for name in (*ANSWERS[dataset], REPORT):
+        here = [difference for difference in differences if difference.file == name]
+        if not here and name != REPORT:
+            lines.append(f"{name}  same")
+        for difference in here:
+            lines.append(f"{name}  differs" + (f", line {difference.line}" if difference.line else ""))
+            lines.append(f"    expected  {NOTHING if difference.expected is None else difference.expected}")
+            lines.append(f"    found     {NOTHING if difference.found is None else difference.found}")
+    return "\n".join(lines)
+
+
+def as_json(dataset: str, differences: list[Difference]) -> str:
+    """For programs: which answers are the same, and every difference."""
+    differing = {difference.file for difference in differences}
+    same = {name.removesuffix(".csv"): name not in differing for name in ANSWERS[dataset]}
+    found = [asdict(difference) for difference in differences]
+    return json.dumps({"dataset": dataset, "same": not found, "queries": same, "differences": found})
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """report.json, or nothing where there is none: answers may be verified without."""
+    if not path.is_file():
+        return {}
+    try:
+        report = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ConfigError(f"{path} is not JSON: {error}; remove it to verify without it") from error
+    if not isinstance(report, dict):
+        raise ConfigError(f"{path} is not a JSON object; remove it to verify without it")
+    return report
+
+
+def read_options(report: dict[str, Any], scope: str | None) -> Options:
+    given = report.get("options") or {}
+    scope = scope or given.get("scope") or "us"
+    for known in get_args(movies.Scope):
+        if known == scope:
+            return Options(known, given.get("model") or DEFAULT_MODEL)
+    raise ConfigError(f"scope {scope} is unknown; use us or all")
