@@ -20,7 +20,11 @@ RUN python -m venv tools \
 COPY README.md LICENSE ./
 COPY agents/ agents/
 COPY cauce/ cauce/
+COPY gateway/ gateway/
 COPY infra/ infra/
+COPY models/ models/
+COPY producer_client/ producer_client/
+COPY queries/ queries/
 COPY streams/ streams/
 COPY tables/ tables/
 RUN tools/bin/uv build --wheel --python /opt/cauce/bin/python --require-hashes --build-constraint requirements.lock \
