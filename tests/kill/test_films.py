@@ -52,8 +52,7 @@ def test_answers_do_not_depend_on_the_shape_of_the_cluster(
         assert stack.restarts == 0
 
 
-@pytest.mark.parametrize("victims", ["workers", "gateways"])
-@pytest.mark.parametrize("at", [0.0, 0.4, 0.9])
+@pytest.mark.parametrize(("victims", "at"), [("workers", 0.4), ("gateways", 0.0), ("gateways", 0.9)])
 def test_a_kill_during_the_upload_changes_no_byte(
     victims: str, at: float, kafka: Cluster, prefix: str, tmp_path: Path, folder: Path, expected: dict[str, bytes]
 ) -> None:
