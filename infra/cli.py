@@ -29,6 +29,7 @@ app = typer.Typer(
     cauce upload movies DIR --out OUT send files, write the answers
     cauce generate movies DIR         files to try it with
     cauce verify movies DIR OUT       the answers against a second opinion
+    cauce inspect ratings             what is on a topic, decoded
     cauce kafka topics --list         Kafka's own tools on that cluster
     cauce down                        end all of it; the data is kept
     """,
@@ -176,6 +177,31 @@ def run(
     from infra.services import Shape
 
     return run_once(arguments, Shape(brokers, heap, workers, gateways, partitions), home)
+
+
+@app.command()
+def inspect(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="ratings, uploads, answers, …", show_default=False)],
+    client: Annotated[str | None, typer.Option(metavar="ID", help="Of one client only.", show_default=False)] = None,
+    last: Annotated[int, typer.Option(min=0, help="So many offsets before the end of each partition; 0: all.")] = 0,
+    follow: Annotated[bool, typer.Option("--follow", help="Stay, and show what comes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs: one object a line.")] = False,
+    home: Home = None,
+) -> None:
+    """Show what is on a topic: batches decoded, control records and JSON as they are. Committed records only.
+
+    \b
+    cauce inspect answers
+    cauce inspect ratings --client 4f0c… --last 20
+    cauce inspect uploads --follow
+    """
+    from cauce.settings import Settings
+    from infra.inspect import inspect as look
+    from infra.tools import bootstrap
+
+    settings = Settings.load(home=home)
+    for seen in look(settings.model_copy(update={"bootstrap": bootstrap(settings)}), topic, client, last, follow):
+        print(seen.as_json() if as_json else seen.line(), flush=True)
 
 
 @app.command()
