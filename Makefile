@@ -26,7 +26,7 @@ demo: setup ## films from files to answers, a worker and a gateway killed on the
 	@$(BIN)/python -m infra.demo
 
 test: setup check ## everything that a landing must pass: check, unit, integration, kill
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 check: $(STAMP) ## ruff and mypy --strict, tests too
 	$(BIN)/ruff check .
