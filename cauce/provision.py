@@ -1,7 +1,8 @@
 """Creating topics on purpose: with a number of partitions, a replication that fits the cluster, and their settings."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,9 @@ from cauce.errors import BrokerUnavailable, ConfigError
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 30.0
+ONE_BROKER_SECONDS: Final = 2.0  # one that does not answer in this time is gone, or about to be
+PROPAGATION_SECONDS: Final = 15.0  # a new topic reaches the brokers one by one, usually within a second
+LOOK_SECONDS: Final = 0.05
 REPLICAS: Final = 3  # survives the loss of one broker without stopping
 
 
@@ -51,3 +55,28 @@ def ensure_topics(client: Mapping[str, str], wanted: Sequence[WantedTopic], repl
                 f"topic {topic.name} has {len(found.partitions)} partitions, wanted are {topic.partitions}; "
                 "set the number to what the topic has, or use another topic prefix"
             )
+
+
+def wait_known_everywhere(client: Mapping[str, str], topics: Collection[str]) -> None:
+    """Until every broker knows these topics. The leader of a group asks any of them what there is to share out, and
+    shares out no more: a topic that this one has not heard of yet would be read by nobody until the next rebalance."""
+    deadline, told = time.monotonic() + PROPAGATION_SECONDS, False
+    brokers = AdminClient(dict(client), logger=log).list_topics(timeout=REQUEST_SECONDS).brokers.values()
+    for address in [f"{broker.host}:{broker.port}" for broker in brokers]:
+        while missing := set(topics) - _known_by({**client, "bootstrap.servers": address}, topics):
+            name = min(missing)
+            if time.monotonic() > deadline:
+                raise ConfigError(f"topic {name} does not exist; create it, or check the name and the prefix")
+            if not told:
+                told = True
+                log.warning("topic not known yet, waiting for it", extra={"topic": name, "broker": address})
+            time.sleep(LOOK_SECONDS)
+
+
+def _known_by(client: Mapping[str, str], topics: Collection[str]) -> set[str]:
+    """What the one broker that this client is told of knows; of one that does not answer, nothing is expected."""
+    try:
+        found = AdminClient({**client, "log_level": 0}).list_topics(timeout=ONE_BROKER_SECONDS).topics
+    except KafkaException:
+        return set(topics)
+    return {name for name, topic in found.items() if topic.error is None}

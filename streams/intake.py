@@ -16,6 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from faust.types import TP
 
 from cauce.errors import BrokerUnavailable, CauceError, ConfigError, Fenced
+from cauce.provision import PROPAGATION_SECONDS, wait_known_everywhere
 from streams.predecessors import end_transactions_of_the_gone
 from streams.transaction import Member
 
@@ -26,7 +27,6 @@ POLL_SECONDS: Final = 0.1
 BUDGET_BYTES: Final = 16 << 20  # read and not finished, per topic: 64 batches of 256 KiB
 BUDGET_RECORDS: Final = 4096
 ENDS_EVERY_SECONDS: Final = 1.0
-PROPAGATION_SECONDS: Final = 15.0  # a new topic reaches the brokers one by one, usually within a second
 COMMITTED_SECONDS: Final = 30.0  # a pending commit of a former owner is ended by its transaction time-out at the latest
 
 
@@ -162,6 +162,7 @@ class Intake(threading.Thread):
 
     def run(self) -> None:
         try:
+            wait_known_everywhere(self._client, self._topics)
             self._subscribe()
             while not self._leaving.is_set():
                 self._read()

@@ -24,6 +24,7 @@ def test_an_unexpected_error_in_the_consumer_thread_ends_the_worker(monkeypatch:
     def broken(self: Intake) -> None:
         raise RuntimeError("a bug")
 
+    monkeypatch.setattr("streams.intake.wait_known_everywhere", lambda client, topics: None)
     monkeypatch.setattr(Intake, "_read", broken)
     worker: Any = Worker()
     config = consumer_config(NOWHERE, "group", "w0", 6_000)
