@@ -5,11 +5,11 @@ It may be behind: `catch_up` waits until it has seen all that was written before
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS: Final = 20.0  # a dead gateway's transaction may be open for 15 s
 EXIT_FAILED: Final = 70  # start me again
+STALLED_SECONDS: Final = 3.0  # nothing was read for so long of what there is to read
 PROBE_SECONDS: Final = 2.0
 START_SECONDS: Final = 0.2
 SILENT_SECONDS: Final = 10.0  # Kafka not heard of for so long: not ready
@@ -161,20 +162,25 @@ class View:
         await self._wait_for(await asyncio.to_thread(self._follower.ends, places))
 
     async def _wait_for(self, ends: dict[Place, int]) -> None:
-        deadline = self._loop.time() + CATCH_UP_SECONDS
-        while any(self._reached.get(place, 0) < end for place, end in ends.items()):
-            moved = self._moved
-            try:
-                await asyncio.wait_for(moved.wait(), deadline - self._loop.time())
-            except TimeoutError:
-                behind = [
-                    f"{topic}-{part} read to {self._reached.get((topic, part), 0)} of {end}"
-                    for (topic, part), end in ends.items()
-                    if self._reached.get((topic, part), 0) < end
-                ]
-                raise BrokerUnavailable(f"still behind after {CATCH_UP_SECONDS:.0f} s: {', '.join(behind)}") from None
+        now = self._loop.time
+        deadline, moved_at, seen = now() + CATCH_UP_SECONDS, now(), self._behind(ends)
+        while behind := self._behind(ends):
+            if behind != seen:
+                moved_at, seen = now(), behind
+            if now() - moved_at > STALLED_SECONDS:
+                self._follower.renew()
+                moved_at = now()
+            if now() > deadline:
+                where = ", ".join(f"{place[0]}-{place[1]} is at {at} of {ends[place]}" for place, at in behind.items())
+                raise BrokerUnavailable(f"still behind after {CATCH_UP_SECONDS:.0f} s: {where}")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._moved.wait(), STALLED_SECONDS / 2)
 
-    @contextmanager
+    def _behind(self, ends: Mapping[Place, int]) -> dict[Place, int]:
+        """How far we are where we are not far enough."""
+        return {place: self._reached.get(place, 0) for place, end in ends.items() if self._reached.get(place, 0) < end}
+
+    @contextlib.contextmanager
     def listen(self, client_id: ClientId) -> Iterator[asyncio.Event]:
         """An event that is set whenever something of this client has changed."""
         changed = asyncio.Event()
