@@ -113,7 +113,7 @@ class Follower:
 
     def renew(self) -> None:
         """Go on with a new consumer. After a broker's absence one was seen to fetch nothing more of a partition, with
-        no error (one run of four, librdkafka 2.16; #4492 tells of the like): whoever waits in vain asks for this."""
+        no error (caught once, librdkafka 2.16; its issue #4492 is alike): whoever waits in vain asks for this."""
         self._renewing.set()
 
     def _run(self) -> None:
