@@ -2,11 +2,14 @@
 
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from infra.cluster import Cluster
+
+FAILED = pytest.StashKey[bool]()
 
 
 def pytest_configure() -> None:
@@ -23,7 +26,26 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.stop(seconds=0)  # its data is thrown away: no need for the broker to close it with care
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash.setdefault(FAILED, False)
+    item.stash[FAILED] |= report.failed
+    return report
+
+
 @pytest.fixture
-def prefix() -> str:
+def prefix(request: pytest.FixtureRequest) -> Iterator[str]:
     """Put before every topic, group and transactional id of a test, so that tests share a cluster and nothing else."""
-    return f"t{uuid.uuid4().hex[:8]}-"
+    prefix = f"t{uuid.uuid4().hex[:8]}-"
+    yield prefix
+    if "kafka" in request.fixturenames and not request.node.stash[FAILED]:  # else somebody may want to look at them
+        delete_topics(request.getfixturevalue("kafka"), prefix)
+
+
+def delete_topics(kafka: Cluster, prefix: str) -> None:
+    """Brokers spend time on every partition they have, used or not: hundreds of them slow the tests that follow."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    names = [name for name in admin.list_topics(timeout=30).topics if prefix in name]
+    for future in admin.delete_topics(names, operation_timeout=30).values() if names else []:
+        future.result(30)
