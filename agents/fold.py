@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from agents.blocks import Blocks, Table
 from cauce.messages import About, ClientId, decode, encode, join
-from queries.model import Dataset, Derived, File, Options, Query
+from queries.model import Dataset, Derived, File, Input, Options, Query
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +48,17 @@ async def fold(
 ) -> None:
     async for event in events:
         about = About.read(event.headers)
-        folder = Folder(table, datasets[about.dataset], about, event.message.partition)
-        match about.kind:
-            case "batch":
-                outgoing = await batch(folder, decode(event.value), label)
-            case "end":
+        dataset = datasets[about.dataset]
+        rows = await readied(about, dataset, event.value, label) if about.kind == "batch" else None
+        folder = Folder(table, dataset, about, event.message.partition)
+        match about.kind, rows:
+            case "batch", pa.Table():
+                outgoing = folder.take(rows)
+            case "batch", Exception():
+                outgoing = [folder.fail(query, rows) for query in folder.live_queries()]
+            case "end", _:
                 outgoing = folder.end()
-            case "abort":
+            case "abort", _:
                 outgoing = folder.abort()
             case _:
                 raise AssertionError(f"a record of kind {about.kind} on an input topic: a bug")
@@ -62,18 +66,20 @@ async def fold(
             await send(each)
 
 
-async def batch(folder: "Folder", rows: pa.Table, label: Label) -> list[Outgoing]:
-    if folder.file.needs == "sentiment":
+async def readied(about: About, dataset: Dataset, value: bytes, label: Label) -> pa.Table | Exception:
+    """The rows, with labels where their queries need them; or why there are none, which is the session's affair."""
+    rows = decode(value)
+    if dataset.file(about.subject).needs == "sentiment":
         try:
-            rows = await label(rows, folder.options.model)
-        except Exception as error:  # noqa: BLE001 the model of a session is its own affair
-            return [folder.fail(query, error) for query in folder.live_queries()]
-    return folder.take(rows)
+            rows = await label(rows, Options.from_dict(about.options).model)
+        except Exception as error:  # noqa: BLE001 it fails the queries that need it
+            return error
+    return rows
 
 
 class Folder:
-    """One record's work on the state of its client in its partition. No await in here: what is read is still true when
-    it is written."""
+    """One record's work on the state of its client in its partition. Made when nothing is left to wait for: meanwhile
+    another agent may change the same ledger."""
 
     def __init__(self, table: Table, dataset: Dataset, about: About, partition: int) -> None:
         self._table = table
@@ -82,7 +88,7 @@ class Folder:
         self._partition = partition
         self._client: ClientId = about.client_id
         self.options = Options.from_dict(about.options)
-        ledger = table.get(self._ledger_key)
+        ledger = table.get(self._client)
         self._ledger: dict[str, Any] = json.loads(ledger) if ledger else {"ended": [], "failed": []}
 
     @property
@@ -125,7 +131,7 @@ class Folder:
         for query in self._dataset.queries:
             self._delete(query)
         self._forget_ledger()
-        forward = [self._forward(derived.file) for derived in self._derived()] if self._about.subject else []
+        forward = [self._forward(derived.file) for derived in self._derived()]
         return [*forward, Outgoing(PARTIALS, self._about, b"{}")]
 
     def fail(self, query: Query, error: Exception) -> Outgoing:
@@ -138,9 +144,7 @@ class Folder:
         return Outgoing(PARTIALS, about, json.dumps({"reason": reason}).encode())
 
     def _fold(self, query: Query, rows: pa.Table) -> None:
-        for each in query.inputs:
-            if each.file.kind == self.file.kind:
-                self._blocks(query, each.file).add(each.fold(rows, self.options))
+        self._blocks(query, self.file).add(input_of(query, self.file).fold(rows, self.options))
 
     def _derive(self, derived: Derived, rows: pa.Table) -> Iterator[Outgoing]:
         for start in range(0, rows.num_rows, derived.rows_per_batch):
@@ -163,7 +167,7 @@ class Folder:
 
     def _state(self, query: Query, file: File) -> pa.Table:
         """All blocks combined; for no rows, what the fold makes of an empty batch."""
-        (input_,) = (each for each in query.inputs if each.file.kind == file.kind)
+        input_ = input_of(query, file)
         empty = input_.fold(with_label(file.schema.empty_table(), file), self.options)
         return input_.combine(join(self._blocks(query, file).read(), empty.schema))
 
@@ -172,8 +176,7 @@ class Folder:
             self._blocks(query, each.file).delete()
 
     def _blocks(self, query: Query, file: File) -> Blocks:
-        (input_,) = (each for each in query.inputs if each.file.kind == file.kind)
-        return Blocks(self._table, f"{self._client}/{query.name}/{file.kind}", input_.combine)
+        return Blocks(self._table, f"{self._client}/{query.name}/{file.kind}", input_of(query, file).combine)
 
     def _has_all(self, query: Query) -> bool:
         return all(each.file.kind in self._ledger["ended"] for each in query.inputs)
@@ -184,16 +187,16 @@ class Folder:
     def _forward(self, file: File) -> Outgoing:
         return Outgoing(file.kind, replace(self._about, subject=file.kind), b"{}", self._partition)
 
-    @property
-    def _ledger_key(self) -> str:
-        return f"{self._client}"
-
     def _save_ledger(self) -> None:
-        self._table[self._ledger_key] = json.dumps(self._ledger).encode()
+        self._table[self._client] = json.dumps(self._ledger).encode()
 
     def _forget_ledger(self) -> None:
-        if self._table.get(self._ledger_key) is not None:
-            del self._table[self._ledger_key]
+        if self._table.get(self._client) is not None:
+            del self._table[self._client]
+
+
+def input_of(query: Query, file: File) -> Input:
+    return next(each for each in query.inputs if each.file.kind == file.kind)
 
 
 def pieces(partial: pa.Table) -> list[pa.Table]:

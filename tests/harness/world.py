@@ -63,9 +63,7 @@ class World:
         """Take the next record of any topic and partition, until nothing is left."""
         while steps and (waiting := [each for each, log in self.logs.items() if log]):
             steps -= 1
-            topic, partition = self.chance.choice(waiting)
-            record = self.logs[topic, partition].popleft()
-            asyncio.run(self._take(topic, partition, record))
+            asyncio.run(self.take(*self.chance.choice(waiting)))
 
     def files(self, client: ClientId) -> dict[str, str]:
         return {
@@ -85,8 +83,11 @@ class World:
             if own.num_rows:
                 self.logs[file.kind, partition].append((about, encode(own)))
 
-    async def _take(self, topic: str, partition: int, record: Record) -> None:
-        about, value = record
+    async def take(self, topic: str, partition: int, count: int = 1) -> None:
+        for _ in range(count):
+            await self._take(topic, partition, *self.logs[topic, partition].popleft())
+
+    async def _take(self, topic: str, partition: int, about: About, value: bytes) -> None:
         headers = dict(about.headers())
         event: Any = SimpleNamespace(
             key=about.client_id, value=value, headers=headers, message=SimpleNamespace(partition=partition)

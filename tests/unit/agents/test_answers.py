@@ -1,5 +1,6 @@
 """The agents over dictionaries: whatever the cuts, partitions and order, the answers are the oracle's bytes."""
 
+import asyncio
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,27 @@ def test_a_model_that_cannot_be_loaded_fails_the_query_that_needs_it(folder: Pat
     assert (told.state, told.reason) == ("failed", "movies-q5: ConfigError: model nowhere has no ONNX export")
     assert len(world.files(ADA)) == len(MOVIES.queries)
     assert world.states == [{}] * 3
+
+
+def test_what_ends_while_a_model_is_at_work_stays_ended(folder: Path) -> None:
+    """Two agents share the ledger of a client. The model takes its time, and fails, while another file ends."""
+    expected = oracle.answer(folder, "us", label_of).files
+
+    async def slow_and_bad(rows: pa.Table, model: str) -> pa.Table:
+        await world.take("ratings", 0, len(world.logs["ratings", 0]))
+        raise ConfigError("no such model")
+
+    async def meanwhile() -> None:
+        await world.take("movies", 0, len(world.logs["movies", 0]) - 1)  # all but its end
+        await world.take("overviews", 0, 1)
+
+    world = World(MOVIES, 1, random.Random(4), slow_and_bad)
+    world.upload(ADA, folder, Options())
+    asyncio.run(meanwhile())
+    world.run()
+    assert world.files(ADA)["movies-q3"].encode() == expected["movies-q3.csv"]
+    assert world.answers[ADA, "movies-q5"][0].state == "failed"
+    assert world.states == [{}]
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 20, 40, 80])
