@@ -52,7 +52,7 @@ bench-core: setup ## the core against vanilla Faust and bare librdkafka, as rati
 	$(BIN)/python -m bench.core
 
 lock: ## pin the newest versions that fit pyproject.toml, with hashes
-	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
+	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 \
 		--custom-compile-command "make lock" --extra dev pyproject.toml -o requirements.lock
 	grep -E -A200 '^uv==' requirements.lock | awk 'NR > 1 && /^[a-z]/ { exit } { print }' > requirements-uv.lock
 

@@ -10,6 +10,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from cauce.errors import BrokerUnavailable, ConfigError
+from cauce.settings import Settings
+from cauce.topics import TOPICS
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,12 @@ def ensure_topics(client: Mapping[str, str], wanted: Sequence[WantedTopic], repl
                 f"topic {topic.name} has {len(found.partitions)} partitions, wanted are {topic.partitions}; "
                 "set the number to what the topic has, or use another topic prefix"
             )
+
+
+def ensure_our_topics(settings: Settings) -> None:
+    """All that cauce/topics.py declares."""
+    wanted = [WantedTopic(settings.topic_prefix + topic.name, settings.partitions, topic.config()) for topic in TOPICS]
+    ensure_topics(settings.kafka_client(), wanted, settings.replication)
 
 
 def wait_known_everywhere(client: Mapping[str, str], topics: Collection[str]) -> None:

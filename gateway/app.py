@@ -11,10 +11,10 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from cauce.errors import ConfigError
-from cauce.messages import UploadId
-from cauce.provision import WantedTopic, ensure_topics
+from cauce.messages import ClientId, UploadId
+from cauce.provision import ensure_our_topics
 from cauce.settings import Settings
-from cauce.topics import SESSIONS, TOPICS, UPLOADS
+from cauce.topics import SESSIONS, UPLOADS
 from gateway import pages, problems, tus
 from gateway.answers import Answers
 from gateway.metrics import Metrics
@@ -91,12 +91,17 @@ async def tus_options(request: Request) -> Response:
     return Response(status_code=204, headers=headers)
 
 
-@router.post("/sessions/{client_id}/uploads", status_code=201, summary="tus: create an upload, or find it again")
-async def create_upload(request: Request) -> Response:
+def tus_call(request: Request) -> tuple[Shared, Uploads, ClientId]:
+    """Who calls, once token and protocol are right."""
     shared: Shared = request.app.state.shared
-    uploads: Uploads = request.app.state.uploads
     client_id = shared.caller(request)
     tus.require_version(request.headers)
+    return shared, request.app.state.uploads, client_id
+
+
+@router.post("/sessions/{client_id}/uploads", status_code=201, summary="tus: create an upload, or find it again")
+async def create_upload(request: Request) -> Response:
+    shared, uploads, client_id = tus_call(request)
     length = tus.length(request.headers, shared.settings.max_upload_bytes)
     upload = await uploads.create(client_id, length, tus.metadata(request.headers))
     expires = shared.expires(await shared.client(client_id))
@@ -106,10 +111,7 @@ async def create_upload(request: Request) -> Response:
 
 @router.head("/sessions/{client_id}/uploads/{upload_id}", summary="tus: how far an upload is")
 async def head_upload(request: Request, upload_id: str) -> Response:
-    shared: Shared = request.app.state.shared
-    uploads: Uploads = request.app.state.uploads
-    client_id = shared.caller(request)
-    tus.require_version(request.headers)
+    shared, uploads, client_id = tus_call(request)
     upload = await uploads.find(client_id, UploadId(upload_id))
     headers = {
         "Upload-Offset": str(upload.offset),
@@ -122,10 +124,7 @@ async def head_upload(request: Request, upload_id: str) -> Response:
 
 @router.patch("/sessions/{client_id}/uploads/{upload_id}", status_code=204, summary="tus: more bytes of an upload")
 async def patch_upload(request: Request, upload_id: str) -> Response:
-    shared: Shared = request.app.state.shared
-    uploads: Uploads = request.app.state.uploads
-    client_id = shared.caller(request)
-    tus.require_version(request.headers)
+    shared, uploads, client_id = tus_call(request)
     if request.headers.get("content-type", "").partition(";")[0].strip() != tus.CONTENT_TYPE:
         raise Problem(415, "media-type", f"send the header Content-Type: {tus.CONTENT_TYPE}")
     offset = tus.number(request.headers, "Upload-Offset")
@@ -141,10 +140,7 @@ async def patch_upload(request: Request, upload_id: str) -> Response:
 
 @router.delete("/sessions/{client_id}/uploads/{upload_id}", status_code=204, summary="tus: take an upload away")
 async def delete_upload(request: Request, upload_id: str) -> Response:
-    shared: Shared = request.app.state.shared
-    uploads: Uploads = request.app.state.uploads
-    client_id = shared.caller(request)
-    tus.require_version(request.headers)
+    _, uploads, client_id = tus_call(request)
     if not await uploads.remove(client_id, UploadId(upload_id)):
         await request.app.state.sessions.end(client_id)
     return Response(status_code=204)
@@ -164,7 +160,7 @@ def build(settings: Settings) -> FastAPI:
         # a blocking call of Kafka's per live upload and a few more; the default of 6 would let one outage stop all
         pool = ThreadPoolExecutor(2 * settings.live_uploads + 32, thread_name_prefix="gateway")
         asyncio.get_running_loop().set_default_executor(pool)
-        await asyncio.to_thread(provide_topics, settings)
+        await asyncio.to_thread(ensure_our_topics, settings)
         shared = Shared(
             settings,
             View(settings),
@@ -208,8 +204,3 @@ async def running(app: FastAPI, shared: Shared) -> AsyncIterator[None]:
         await shared.seats.close()
         await asyncio.to_thread(shared.notes.close)
         await shared.view.stop()
-
-
-def provide_topics(settings: Settings) -> None:
-    wanted = [WantedTopic(settings.topic_prefix + topic.name, settings.partitions, topic.config()) for topic in TOPICS]
-    ensure_topics(settings.kafka_client(), wanted, settings.replication)

@@ -121,7 +121,7 @@ class Follower:
             while not self._stopping.is_set():
                 self._renewing.clear()
                 self._read(Consumer(consumer_config(self._client), logger=log))
-        except Exception:
+        except Exception:  # the view's probe sees that nobody reads any more, and ends the gateway
             log.exception("the reader of sessions, uploads and answers ended")
 
     def _read(self, consumer: Consumer) -> None:

@@ -11,17 +11,15 @@ from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from cauce.errors import BrokerUnavailable, CauceError, CommitUncertain, Fenced
-from cauce.topics import MAX_RECORD_BYTES
+from cauce.errors import BrokerUnavailable, Fenced
+from cauce.kafka import PRODUCER, doorway, take_over_id, translated
 
 log = logging.getLogger(__name__)
 
-FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 INIT_SECONDS: Final = 15.0  # a former holder's transaction may have to be ended first
 SEND_SECONDS: Final = 10.0  # three brokers that lose one stall for 5.0–8.6 s
 ABORT_SECONDS: Final = 5.0
 TRANSACTION_TIMEOUT_MS: Final = 15_000  # a dead gateway's open transaction holds readers back so long at most
-ANY_TOPIC: Final = "__consumer_offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +32,11 @@ class Record:
 
 
 def producer_config(client: Mapping[str, str]) -> dict[str, Any]:
-    """As streams/transaction.py has it, for less at once."""
     return {
         **client,
-        "linger.ms": 5,
-        "batch.size": 1 << 20,
+        **PRODUCER,
         "compression.type": "none",  # batches are compressed inside, by column
-        "message.max.bytes": MAX_RECORD_BYTES,
         "queue.buffering.max.kbytes": 64 << 10,
-        "reconnect.backoff.max.ms": 1000,
-        # A lost coordinator is looked for only when some connection comes or goes (librdkafka #5511).
-        "connections.max.idle.ms": 3000,
-        "log.thread.name": False,
         "logger": log,
     }
 
@@ -66,9 +57,7 @@ class Publisher:
         """Become the only holder of the id: a former one is fenced, and its open transaction ended."""
         publisher = cls(client, transactional_id)
         try:
-            with doorway("init_transactions", transactional_id):
-                publisher._producer.list_topics(ANY_TOPIC, INIT_SECONDS)  # connects: half a second less to wait
-                publisher._producer.init_transactions(INIT_SECONDS)
+            take_over_id(publisher._producer, transactional_id, INIT_SECONDS)
         except BaseException:
             publisher.close()
             raise
@@ -101,13 +90,7 @@ class Publisher:
     def _send(self, records: Iterable[Record]) -> None:
         for record in records:
             with doorway("produce", self.id):
-                self._producer.produce(
-                    record.topic,
-                    value=record.value,
-                    key=record.key,
-                    partition=record.partition,
-                    headers=list(record.headers),
-                )
+                produce(self._producer, record)
 
     def _flush(self) -> None:
         with doorway("flush", self.id):
@@ -140,14 +123,7 @@ class Notes:
             outcome.append(error)
 
         with doorway("produce", "of notes"):
-            self._producer.produce(
-                record.topic,
-                value=record.value,
-                key=record.key,
-                partition=record.partition,
-                headers=list(record.headers),
-                on_delivery=delivered,
-            )
+            produce(self._producer, record, on_delivery=delivered)
             self._producer.flush(SEND_SECONDS + 1)
         if not outcome:
             raise BrokerUnavailable(f"{record.topic}: not acknowledged in {SEND_SECONDS} s")
@@ -159,24 +135,12 @@ class Notes:
         del self._producer
 
 
-class doorway:  # noqa: N801 reads as a statement
-    """Turns librdkafka's errors into ours."""
-
-    def __init__(self, call: str, transactional_id: str) -> None:
-        self._where = f"transaction {transactional_id}: {call}"
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, KafkaException):
-            raise translated(error.args[0], self._where) from error
-        if isinstance(error, BufferError):
-            raise BrokerUnavailable(f"{self._where}: the queue to Kafka is full") from error
-
-
-def translated(error: KafkaError, where: str) -> CauceError:
-    if error.code() in FENCED:
-        return Fenced(f"{where}: {error.str()}; another holder goes on from the last commit, nothing was lost")
-    if error.code() == KafkaError._TIMED_OUT or error.retriable():
-        return CommitUncertain(f"{where}: {error.str()}; the next holder finds out how it ended")
-    return BrokerUnavailable(f"{where}: {error.name()} {error.str()}")
+def produce(producer: Producer, record: Record, **options: Any) -> None:
+    producer.produce(
+        record.topic,
+        value=record.value,
+        key=record.key,
+        partition=record.partition,
+        headers=list(record.headers),
+        **options,
+    )

@@ -44,9 +44,8 @@ class Seat:
 
 
 TakeOver = Callable[[], Awaitable[Live]]
-Fresh = Callable[
-    [Live], bool
-]  # whether nothing speaks against a producer that was kept: another replica may have moved on
+# Whether nothing speaks against a producer that was kept: another replica may have moved on.
+Fresh = Callable[[Live], bool]
 
 
 def never(live: Live) -> bool:

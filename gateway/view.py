@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from cauce.errors import BrokerUnavailable
 from cauce.messages import Answer, ClientId, Session, Upload, UploadId, from_json
+from cauce.process import EXIT_FAILED
 from cauce.settings import Settings
 from cauce.topics import ANSWERS, KEPT_MS, SESSIONS, UPLOADS
 from gateway.batches import home_partition
@@ -23,7 +24,6 @@ from gateway.follow import Follower, Place, Reached, Seen, read_at
 log = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS: Final = 20.0  # a dead gateway's transaction may be open for 15 s
-EXIT_FAILED: Final = 70  # start me again
 STALLED_SECONDS: Final = 3.0  # nothing was read for so long of what there is to read
 PROBE_SECONDS: Final = 2.0
 START_SECONDS: Final = 0.2

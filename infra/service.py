@@ -19,7 +19,6 @@ from infra.processes import Process, leashed, wait_until
 
 READY_SECONDS: Final = 60.0  # about 3 s here; restoring big tables takes longer
 STOP_SECONDS: Final = 20.0  # it promises 10
-CONFIG: Final = 2
 
 
 class ServiceProcess:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from cauce.errors import ConfigError
+from cauce.process import EXIT_CONFIG
 from infra.ports import Ports
-from infra.service import CONFIG, GatewayProcess, ServiceProcess, WorkerProcess
+from infra.service import GatewayProcess, ServiceProcess, WorkerProcess
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ class Services:
         service = kept.service
         if service.alive or kept.given_up or service.exit_code() is None:
             return False
-        if service.exit_code() == CONFIG:
+        if service.exit_code() == EXIT_CONFIG:
             kept.given_up = True
             log.error("a service asks for a change", extra={"service": service.name, "log": str(service.log_file)})
             return True

@@ -16,7 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from faust.types import TP
 
 from cauce.errors import BrokerUnavailable, CauceError, ConfigError, Fenced
-from cauce.provision import PROPAGATION_SECONDS, wait_known_everywhere
+from cauce.provision import wait_known_everywhere
 from streams.predecessors import end_transactions_of_the_gone
 from streams.transaction import Member
 
@@ -228,7 +228,8 @@ class Intake(threading.Thread):
             self._tell(self._worker.at_end, TP(message.topic() or "", message.partition() or 0), message.offset())
             return False
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            self._wait_until_known(message.topic() or "")
+            wait_known_everywhere(self._client, [message.topic() or ""])
+            self._subscribe()  # asks for the metadata anew, now
             return False
         if error.code() in (KafkaError._MAX_POLL_EXCEEDED, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID):
             raise Fenced(f"consumer: {error.str()}; another worker has the partitions")
@@ -238,16 +239,6 @@ class Intake(threading.Thread):
             raise ConfigError(f"consumer: {error.str()}; grant this worker READ on its topics and its group")
         log.warning("consumer error, it goes on", extra={"error": error.str()})
         return False
-
-    def _wait_until_known(self, topic: str) -> None:
-        """Only a topic that stays unknown is an error: the broker asked may not have heard yet of one just made."""
-        log.warning("topic not known yet, waiting for it", extra={"topic": topic})
-        deadline = time.monotonic() + PROPAGATION_SECONDS
-        while self._consumer.list_topics(topic, PROPAGATION_SECONDS).topics[topic].error is not None:
-            if time.monotonic() > deadline:
-                raise ConfigError(f"topic {topic} does not exist; create it, or check the name and the prefix")
-            time.sleep(POLL_SECONDS)
-        self._subscribe()  # asks for the metadata anew, now
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Find where to go on, tell the event loop, and stay paused until the tables are restored."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from cauce.process import exit_code
 from streams.checkpoint import Checkpoint, CheckpointState, Observer
-from streams.process import exit_code
 
 
 def end_process(error: BaseException) -> NoReturn:

@@ -1,32 +1,21 @@
-"""The process around an app: logs as configured, one sentence for a known error, exit codes that mean something.
-
-0: stopped, all work committed. 2: the operator has to change something. 70: failed, start it again.
-"""
+"""The process around an app: logs as configured, one sentence for a known error, exit codes as in cauce/process.py."""
 
 import asyncio
 import ctypes
 import logging
-import os
 import sys
-import threading
 from typing import Any
 
 import faust
 
-from cauce.errors import CauceError, ConfigError, Unsupported
+from cauce.errors import CauceError
+from cauce.process import EXIT_FAILED, STOPPING_SECONDS, end_within, exit_code
 
 log = logging.getLogger(__name__)
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
-EXIT_CONFIG = 2
 CLOSING_SECONDS = 3.0  # it takes one when all goes well
-STOPPING_SECONDS = 9.0  # supervisors and orchestrators kill after ten
-EXIT_FAILED = 70  # EX_SOFTWARE: restart me, I go on from the last commit
-
-
-def exit_code(error: BaseException) -> int:
-    return EXIT_CONFIG if isinstance(error, ConfigError | Unsupported) else EXIT_FAILED
 
 
 def keep_big_blocks() -> None:
@@ -40,13 +29,7 @@ def keep_big_blocks() -> None:
 
 def end_soon() -> None:
     """All work is committed; what is left is Faust closing its services, and some never end. Do not wait long."""
-    _end_within(CLOSING_SECONDS, 0)
-
-
-def _end_within(seconds: float, code: int) -> None:
-    watchdog = threading.Timer(seconds, os._exit, [code])
-    watchdog.daemon = True
-    watchdog.start()
+    end_within(CLOSING_SECONDS, 0)
 
 
 class PlainWorker(faust.Worker):
@@ -60,7 +43,7 @@ class PlainWorker(faust.Worker):
     def _schedule_shutdown(self, signal: Any) -> None:
         """Asked to stop: it commits what was begun and ends with 0, or, should Kafka not answer in time, it just ends.
         Nothing is lost: the next one goes on from the last commit."""
-        _end_within(STOPPING_SECONDS, EXIT_FAILED)
+        end_within(STOPPING_SECONDS, EXIT_FAILED)
         self._asked_to_stop = self.crash_reason is None
         super()._schedule_shutdown(signal)
 

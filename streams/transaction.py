@@ -12,23 +12,13 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from faust.types import TP
 
-from cauce.errors import BrokerUnavailable, CauceError, CommitUncertain, Fenced
+from cauce.errors import BrokerUnavailable, CommitUncertain
+from cauce.kafka import PRODUCER, doorway, take_over_id, translated
 
 log = logging.getLogger(__name__)
 
-FENCED: Final = frozenset(
-    {
-        KafkaError._FENCED,
-        KafkaError.PRODUCER_FENCED,
-        KafkaError.INVALID_PRODUCER_EPOCH,
-        KafkaError.FENCED_INSTANCE_ID,
-        KafkaError.ILLEGAL_GENERATION,
-        KafkaError.UNKNOWN_MEMBER_ID,
-    }
-)
 INIT_SECONDS: Final = 30.0  # a former self may hold a transaction that a dying coordinator has to end first
 POLL_SECONDS: Final = 0.05
-ANY_TOPIC: Final = "__consumer_offsets"
 
 Delivered = Callable[[KafkaError | None, Any], None]
 Member = object  # the consumer's group metadata, opaque: member id and generation at the time of the assignment
@@ -37,20 +27,13 @@ Member = object  # the consumer's group metadata, opaque: member id and generati
 def producer_config(client: Mapping[str, str], transactional_id: str, timeout_ms: int) -> dict[str, Any]:
     return {
         **client,
+        **PRODUCER,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": timeout_ms,
         "partitioner": "murmur2_random",  # where Java's and Faust's own producer put a key
-        "linger.ms": 5,
-        "batch.size": 1 << 20,
         "compression.type": "lz4",
-        "message.max.bytes": 8 << 20,
         "queue.buffering.max.kbytes": 256 << 10,
         "queue.buffering.max.messages": 1_000_000,
-        "reconnect.backoff.max.ms": 1000,
-        # A lost group coordinator is looked for only when some connection comes or goes, and nobody else may be using
-        # one (librdkafka #5511): closing idle ones ends a wait that would last until a broker happens to restart.
-        "connections.max.idle.ms": 3000,
-        "log.thread.name": False,
         "logger": log,
     }
 
@@ -72,7 +55,7 @@ class Transaction:
         To be called as a member of the group: whoever got the partitions of a worker that was none fences it, and has
         done so before the group can let that worker in again."""
         if not self._poller.is_alive():
-            take_over_id(self._producer, self.id)
+            take_over_id(self._producer, self.id, INIT_SECONDS)
             self._poller.start()
 
     def begin(self) -> None:
@@ -133,31 +116,4 @@ def fence(client: Mapping[str, str], transactional_ids: Iterable[str], timeout_m
     """End the open transactions of workers that are gone, so that nobody waits for them to time out."""
     for transactional_id in sorted(transactional_ids):
         log.warning("fencing a worker that left", extra={"transactional_id": transactional_id})
-        take_over_id(Producer(producer_config(client, transactional_id, timeout_ms)), transactional_id)
-
-
-def take_over_id(producer: Producer, transactional_id: str) -> None:
-    with doorway("init_transactions", transactional_id):
-        producer.list_topics(ANY_TOPIC, INIT_SECONDS)  # connects; asked before that, the library waits half a second
-        producer.init_transactions(INIT_SECONDS)
-
-
-class doorway:  # noqa: N801 reads as a statement
-    """Turns librdkafka's errors into ours."""
-
-    def __init__(self, call: str, transactional_id: str) -> None:
-        self._where = f"transaction {transactional_id}: {call}"
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, KafkaException):
-            raise translated(error.args[0], self._where) from error
-
-
-def translated(error: KafkaError, where: str) -> CauceError:
-    if error.code() in FENCED:
-        return Fenced(f"{where}: {error.str()}; another worker goes on from the last commit, nothing was lost")
-    if error.code() == KafkaError._TIMED_OUT or error.retriable():
-        return CommitUncertain(f"{where}: {error.str()}; a restart finds out how it ended")
-    return BrokerUnavailable(f"{where}: {error.name()} {error.str()}; a restart goes on from the last commit")
+        take_over_id(Producer(producer_config(client, transactional_id, timeout_ms)), transactional_id, INIT_SECONDS)

@@ -1,7 +1,6 @@
 """The one place where agents, topics and tables meet Faust."""
 
 import asyncio
-import socket
 from functools import cache
 from typing import Any
 
@@ -9,11 +8,11 @@ from agents.fold import Outgoing, fold
 from agents.merge import merge
 from agents.sentiment import Sentiment
 from cauce import logs
-from cauce.errors import ConfigError
 from cauce.messages import Answer, to_json
-from cauce.provision import WantedTopic, ensure_topics
+from cauce.process import refuse_taken_port
+from cauce.provision import ensure_our_topics
 from cauce.settings import Settings
-from cauce.topics import ANSWERS, INPUTS, PARTIALS, TOPICS, Topic
+from cauce.topics import ANSWERS, INPUTS, PARTIALS, Topic
 from queries.datasets import DATASETS
 from streams.exactly_once import ExactlyOnceApp
 from streams.options import Options
@@ -88,24 +87,8 @@ class CauceApp(ExactlyOnceApp):
 
     async def on_first_start(self) -> None:
         await super().on_first_start()
-        refuse_taken_port(self.settings.worker_host, self.settings.worker_port)
-        wanted = [
-            WantedTopic(self.settings.topic_prefix + topic.name, self.settings.partitions, topic.config())
-            for topic in TOPICS
-        ]
-        await asyncio.to_thread(ensure_topics, self.options.kafka, wanted, self.settings.replication)
-
-
-def refuse_taken_port(host: str, port: int) -> None:
-    """Say it before anything has started; Faust would join the group first and then fail."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise ConfigError(
-                f"{host}:{port}: {error.strerror}; every worker of a machine needs its own CAUCE_WORKER_PORT"
-            ) from None
+        refuse_taken_port(self.settings.worker_host, self.settings.worker_port, "CAUCE_WORKER_PORT")
+        await asyncio.to_thread(ensure_our_topics, self.settings)
 
 
 def options_from(settings: Settings) -> Options:

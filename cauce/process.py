@@ -1,0 +1,38 @@
+"""What every process of ours has in common: exit codes that mean something, and an end that comes in time.
+
+0: stopped, all work committed. 2: the operator has to change something. 70: failed, start it again.
+"""
+
+import os
+import socket
+import threading
+from typing import Final
+
+from cauce.errors import ConfigError, Unsupported
+
+EXIT_CONFIG: Final = 2
+EXIT_FAILED: Final = 70  # EX_SOFTWARE: restart me, I go on from the last commit
+STOPPING_SECONDS: Final = 9.0  # supervisors and orchestrators kill after ten
+
+
+def exit_code(error: BaseException) -> int:
+    return EXIT_CONFIG if isinstance(error, ConfigError | Unsupported) else EXIT_FAILED
+
+
+def end_within(seconds: float, code: int) -> None:
+    """Whatever still runs by then: what matters is in Kafka."""
+    watchdog = threading.Timer(seconds, os._exit, [code])
+    watchdog.daemon = True
+    watchdog.start()
+
+
+def refuse_taken_port(host: str, port: int, variable: str) -> None:
+    """Say it before anything has started; later, a group may have been joined or a topic made."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ConfigError(
+                f"{host}:{port}: {error.strerror}; every process of a machine needs its own {variable}"
+            ) from None
