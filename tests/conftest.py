@@ -39,8 +39,9 @@ def prefix(request: pytest.FixtureRequest) -> Iterator[str]:
     """Put before every topic, group and transactional id of a test, so that tests share a cluster and nothing else."""
     prefix = f"t{uuid.uuid4().hex[:8]}-"
     yield prefix
-    if "kafka" in request.fixturenames and not request.node.stash[FAILED]:  # else somebody may want to look at them
-        delete_topics(request.getfixturevalue("kafka"), prefix)
+    if not request.node.stash[FAILED]:  # else somebody may want to look at them
+        for cluster in {"kafka", "broker"}.intersection(request.fixturenames):
+            delete_topics(request.getfixturevalue(cluster), prefix)
 
 
 def delete_topics(kafka: Cluster, prefix: str) -> None:

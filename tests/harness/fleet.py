@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from cauce.process import EXIT_FAILED
 from infra.processes import Process, Spawner
 from tests.harness.plan import Fault, Plan, Switch
 
@@ -19,7 +20,7 @@ ROOT: Final = Path(__file__).parents[2]
 LOOK_SECONDS: Final = 0.02
 READY_SECONDS: Final = 60.0  # about 4 s here; two cores shared with others may take many times that
 STOP_SECONDS: Final = 10.0  # what the issue allows a worker for its way down
-FAILED: Final = 70  # "start me again"
+FAILED: Final = EXIT_FAILED
 LAST_WORDS: Final = "worker ends, the next one goes on from the last commit"
 # Where bytecode may not be written next to the source, every start would compile Faust anew: a second each.
 PYCACHE: Final = Path(tempfile.gettempdir()) / f"cauce-pycache-{os.getuid()}"

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cauce.process import EXIT_FAILED
 from infra.cluster import Cluster
 from infra.ports import Ports
 from infra.service import GatewayProcess, ServiceProcess, WorkerProcess
 from producer_client.api import Client
 
 LOOK_SECONDS = 0.05
-MAY_RETURN = (-signal.SIGKILL, 70)
+MAY_RETURN = (-signal.SIGKILL, EXIT_FAILED)
 
 
 class Stack:

@@ -3,8 +3,6 @@
 import base64
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,101 +10,34 @@ from typing import Any
 
 import httpx
 
-from cauce.errors import CauceError
-from infra.processes import Process, leashed, wait_until
+from infra.processes import wait_until
+from infra.service import GatewayProcess
 
-READY_SECONDS = 60.0
-STOP_SECONDS = 20.0  # it promises 10
 SECRET = "a secret for tests only"
 TUS = {"Tus-Resumable": "1.0.0"}
 BYTES = {**TUS, "Content-Type": "application/offset+octet-stream"}
 
 
-class Replica:
-    """`with Replica(...) as replica:` starts it and waits until it is ready; at the end it is told to stop."""
+class Replica(GatewayProcess):
+    """A gateway that sessions can be opened at, that can be put to sleep, and whose memory can be told."""
 
     def __init__(self, port: int, log_file: Path, variables: Mapping[str, str]) -> None:
-        self.port = port
+        super().__init__(log_file.stem, port, log_file, {"CAUCE_SECRET": SECRET, **variables})
         self.url = f"http://127.0.0.1:{port}"
-        self.log_file = log_file
-        self._environment = {
-            **os.environ,
-            "CAUCE_GATEWAY_PORT": str(port),
-            "CAUCE_SECRET": SECRET,
-            **variables,
-        }
-        self._child: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> "Replica":
-        self.start()
-        try:
-            self.wait_ready()
-        except BaseException:
-            self.kill()
-            raise
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self.alive:
             self.send(signal.SIGCONT)
-            self.stop()
-
-    @property
-    def alive(self) -> bool:
-        return self._child is not None and self._child.poll() is None
-
-    @property
-    def child(self) -> "subprocess.Popen[bytes]":
-        assert self._child is not None, "not started"
-        return self._child
-
-    def start(self) -> None:
-        with self.log_file.open("ab") as log:
-            self._child = subprocess.Popen(
-                leashed([sys.executable, "-m", "gateway"]),
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def wait_ready(self) -> None:
-        wait_until(
-            lambda: not self.alive or self.page("/readyz")[0] == 200,
-            seconds=READY_SECONDS,
-            otherwise=f"the gateway is not ready after {READY_SECONDS:.0f} s: {self.log_file.read_text()}",
-        )
-        if not self.alive:
-            raise CauceError(f"the gateway ended with {self.child.poll()}: {self.log_file.read_text()}")
-
-    def page(self, path: str) -> tuple[int, str]:
-        """Status and text; status 0 while nothing answers."""
-        try:
-            answer = httpx.get(self.url + path, timeout=2)
-        except httpx.TransportError:
-            return 0, ""
-        return answer.status_code, answer.text
-
-    def send(self, sign: signal.Signals) -> None:
-        self.child.send_signal(sign)
+        super().__exit__(*error)
 
     def pause(self) -> None:
         self.send(signal.SIGSTOP)
-        process = Process.of(self.child.pid)
+        assert self.process is not None
+        process = self.process
         wait_until(lambda: process.letter() in ("T", "t"), seconds=10, otherwise="SIGSTOP had no effect")
 
-    def stop(self) -> int:
-        self.send(signal.SIGTERM)
-        return self.child.wait(STOP_SECONDS)
-
-    def kill(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-
     def resident_bytes(self) -> int:
-        pages = int(Path(f"/proc/{self.child.pid}/statm").read_text().split()[1])
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def open(self, **wish: Any) -> "Visit":

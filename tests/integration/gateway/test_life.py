@@ -14,6 +14,7 @@ from tests.integration.gateway.reading import Topics, ratings
 from tests.integration.gateway.replica import BYTES, Replica, Trickle, Visit
 
 pytestmark = pytest.mark.kafka
+TOO_SLOW = 'cauce_gateway_requests_total{method="PATCH",status="408"}'
 
 
 def test_a_session_says_what_it_wants(shared_replica: Replica) -> None:
@@ -188,7 +189,8 @@ def test_a_wrong_setting_is_one_sentence_and_exit_code_2(
 ) -> None:
     replica = new_replica(CAUCE_TOPIC_PREFIX=shared_prefix, **variables)
     replica.start()
-    assert replica.child.wait(60) == 2
+    wait_until(lambda: not replica.alive, seconds=60, otherwise="it runs on")
+    assert replica.exit_code() == 2
     said = replica.log_file.read_text()
     assert says in said
     assert "Traceback" not in said
@@ -202,7 +204,7 @@ def test_a_slow_client_is_ended_and_keeps_what_it_sent(new_replica: NewReplica) 
 
         def pieces() -> Any:
             yield data[:1000]
-            time.sleep(50)
+            wait_until(lambda: TOO_SLOW in replica.page("/metrics")[1], seconds=90, otherwise="it waits for ever")
 
         try:
             status = visit.patch(location, 0, pieces()).status_code
@@ -210,4 +212,3 @@ def test_a_slow_client_is_ended_and_keeps_what_it_sent(new_replica: NewReplica) 
             status = 0
         assert status in (0, 408)
         assert visit.offset(location) == 1000
-        assert "408" in replica.page("/metrics")[1]

@@ -11,7 +11,7 @@ from infra.cluster import Cluster
 from infra.processes import wait_until
 from tests.integration.gateway.conftest import NewReplica
 from tests.integration.gateway.reading import Topics, expected, ratings, same_rows
-from tests.integration.gateway.replica import TUS, Trickle, Visit
+from tests.integration.gateway.replica import TUS, Replica, Trickle, Visit
 
 pytestmark = pytest.mark.kafka
 
@@ -20,6 +20,15 @@ DATA = ratings(20_000)
 
 def wait_for_progress(visit: Visit, location: str) -> None:
     wait_until(lambda: visit.offset(location) > 0, seconds=60, otherwise="nothing was committed")
+
+
+def half_way(first: Replica, second: Replica) -> tuple[Visit, str, Trickle]:
+    """An upload that the first has in hand, and the second knows of."""
+    visit = first.open()
+    location = visit.create("ratings.csv", len(DATA))
+    trickle = Trickle(visit, location, DATA)
+    wait_for_progress(visit.at(second), location)
+    return visit, location, trickle
 
 
 def finish(visit: Visit, location: str) -> None:
@@ -46,10 +55,7 @@ def check(topics: Topics, visit: Visit) -> None:
 
 def test_one_is_killed_and_another_goes_on(new_replica: NewReplica, topics: Topics) -> None:
     with new_replica() as first, new_replica() as second:
-        visit = first.open()
-        location = visit.create("ratings.csv", len(DATA))
-        trickle = Trickle(visit, location, DATA)
-        wait_for_progress(visit.at(second), location)
+        visit, location, trickle = half_way(first, second)
         first.kill()
         trickle.finish()
         assert trickle.status == 0  # the fault did happen in the middle
@@ -61,10 +67,7 @@ def test_one_is_killed_and_another_goes_on(new_replica: NewReplica, topics: Topi
 
 def test_one_falls_asleep_and_finds_another_in_its_place(new_replica: NewReplica, topics: Topics) -> None:
     with new_replica() as first, new_replica() as second:
-        visit = first.open()
-        location = visit.create("ratings.csv", len(DATA))
-        trickle = Trickle(visit, location, DATA)
-        wait_for_progress(visit.at(second), location)
+        visit, location, trickle = half_way(first, second)
         first.pause()
         try:
             elsewhere = visit.at(second)
@@ -98,10 +101,7 @@ def test_an_upload_that_goes_from_one_to_the_other_all_the_time(new_replica: New
 
 def test_sigterm_keeps_what_came_and_exits_with_0(new_replica: NewReplica, topics: Topics) -> None:
     with new_replica() as first, new_replica() as second:
-        visit = first.open()
-        location = visit.create("ratings.csv", len(DATA))
-        trickle = Trickle(visit, location, DATA)
-        wait_for_progress(visit.at(second), location)
+        visit, location, trickle = half_way(first, second)
         asked = time.monotonic()
         assert first.stop() == 0
         assert time.monotonic() - asked < 10

@@ -35,8 +35,8 @@ def test_a_process_is_seen_paused_going_on_and_dead() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
 def test_a_leashed_process_ends_with_its_parent() -> None:
     code = (
-        "import subprocess, time; from infra.processes import leashed\n"
-        "child = subprocess.Popen(leashed(['sleep', '60'])); print(child.pid, flush=True); time.sleep(60)"
+        "import signal, subprocess; from infra.processes import leashed\n"
+        "child = subprocess.Popen(leashed(['sleep', '60'])); print(child.pid, flush=True); signal.pause()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
