@@ -1,9 +1,12 @@
-"""Transactional producers, as workers and gateways both use them: how they are set, how an id is taken over, and how
-librdkafka's errors become ours."""
+"""What workers and gateways both need of Kafka: how a transactional producer is set, how its id is taken over, how
+librdkafka's errors become ours, and where partitions end."""
 
+import logging
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from cauce.errors import BrokerUnavailable, CauceError, CommitUncertain, Fenced
 from cauce.topics import MAX_RECORD_BYTES
@@ -19,6 +22,10 @@ FENCED: Final = frozenset(
     }
 )
 ANY_TOPIC: Final = "__consumer_offsets"
+REQUEST_SECONDS: Final = 10.0
+
+Place = tuple[str, int]  # topic and partition
+log = logging.getLogger(__name__)
 
 PRODUCER: Final[dict[str, Any]] = {
     "linger.ms": 5,
@@ -60,3 +67,27 @@ def translated(error: KafkaError, where: str) -> CauceError:
     if error.code() == KafkaError._TIMED_OUT or error.retriable():
         return CommitUncertain(f"{where}: {error.str()}; the next holder finds out how it ended")
     return BrokerUnavailable(f"{where}: {error.name()} {error.str()}; the next holder goes on from the last commit")
+
+
+class Ends:
+    """Asks the brokers where partitions end, now."""
+
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._client = dict(client)
+        self._admin = self._new_admin()
+
+    def of(self, places: Collection[Place], isolation: IsolationLevel) -> dict[Place, int]:
+        """Committed or not, as asked for. Blocks; may be called from any thread."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        admin = self._admin  # kept until its futures are done: another thread may put a new one in its place
+        wanted = {TopicPartition(topic, partition): latest for topic, partition in places}
+        try:
+            asked = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_SECONDS)
+            return {(tp.topic, tp.partition): future.result(REQUEST_SECONDS).offset for tp, future in asked.items()}
+        except (KafkaException, TimeoutError) as error:
+            # One that knew a broker from before its absence asks with an old leader epoch, again and again.
+            self._admin = self._new_admin()
+            raise BrokerUnavailable(f"the ends of {min(places)[0]} are not to be had: {error!r}") from None
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient({**self._client, "log.thread.name": False}, logger=log)

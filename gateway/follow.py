@@ -11,20 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
 
 from cauce.errors import BrokerUnavailable
+from cauce.kafka import REQUEST_SECONDS, Ends, Place
 
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 500
 POLL_SECONDS: Final = 0.2  # how soon it notices that it is to stop
-REQUEST_SECONDS: Final = 10.0
 AGAIN_SECONDS: Final = 0.2
 PART_SECONDS: Final = 15.0
-
-Place = tuple[str, int]  # topic and partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ class Follower:
         self._client = dict(client)
         self._places = places
         self._apply = apply
-        self._admin = self._new_admin()
+        self._ends = Ends(client)
         self._stopping = threading.Event()
         self._renewing = threading.Event()
         self._positions: dict[Place, int] = {}  # where a new consumer goes on
@@ -91,25 +88,10 @@ class Follower:
         deadline = time.monotonic() + REQUEST_SECONDS
         while True:
             try:
-                return self._ends(places)
-            except (KafkaException, TimeoutError) as error:  # also while a partition moves to another broker
-                # One that knew a broker from before its absence asks with an old leader epoch, again and again.
-                self._admin = self._new_admin()
+                return self._ends.of(places, IsolationLevel.READ_UNCOMMITTED)
+            except BrokerUnavailable:  # also while a partition moves to another broker
                 if time.monotonic() > deadline or self._stopping.wait(AGAIN_SECONDS):
-                    raise BrokerUnavailable(f"the ends of {places[0][0]} are not to be had: {error!r}") from None
-
-    def _ends(self, places: Sequence[Place]) -> dict[Place, int]:
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        admin = self._admin  # kept until its futures are done: another thread may put a new one in its place
-        asked = admin.list_offsets(
-            {TopicPartition(topic, partition): latest for topic, partition in places},
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=REQUEST_SECONDS,
-        )
-        return {(tp.topic, tp.partition): future.result(REQUEST_SECONDS).offset for tp, future in asked.items()}
-
-    def _new_admin(self) -> AdminClient:
-        return AdminClient({**self._client, "log.thread.name": False}, logger=log)
+                    raise
 
     def renew(self) -> None:
         """Go on with a new consumer. After a broker's absence one was seen to fetch nothing more of a partition, with

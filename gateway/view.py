@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cauce.errors import BrokerUnavailable
+from cauce.kafka import Place
 from cauce.messages import Answer, ClientId, Session, Upload, UploadId, from_json
 from cauce.process import EXIT_FAILED
 from cauce.settings import Settings
 from cauce.topics import ANSWERS, KEPT_MS, SESSIONS, UPLOADS
 from gateway.batches import home_partition
-from gateway.follow import Follower, Place, Reached, Seen, read_at
+from gateway.follow import Follower, Reached, Seen, read_at
 
 log = logging.getLogger(__name__)
 

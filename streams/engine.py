@@ -12,14 +12,16 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Any, Final, Protocol
 
+from confluent_kafka import IsolationLevel
 from faust.types import TP, Message
 
-from cauce.errors import CauceError, CommitUncertain, Fenced
+from cauce.errors import BrokerUnavailable, CauceError, CommitUncertain, Fenced
+from cauce.kafka import Ends
 from streams.checkpoint import Checkpoint, CheckpointState
 from streams.gate import Gate, InFlight
 from streams.inbox import Inbox
@@ -29,10 +31,12 @@ from streams.options import Options
 from streams.outbox import Outbox
 from streams.recovery import Progress
 from streams.transaction import Member, Transaction
+from streams.watch import Watch
 
 log = logging.getLogger(__name__)
 
 CLOSE_SECONDS: Final = 2.0
+WATCH_SECONDS: Final = 2.0
 ABORT_SECONDS: Final = 3.0  # of a dying worker; if it takes longer, the next owner ends the transaction
 GRACE_SECONDS: Final = 5.0  # beyond the time a call to the library was given; some of its calls ignore that
 
@@ -55,6 +59,14 @@ class EventTooLong(CauceError):
             f"no event boundary for {timeout_ms} ms, agents still hold {where}; "
             "send smaller records, or set transaction_timeout_ms higher"
         )
+
+
+class Stalled(BrokerUnavailable):
+    """The consumer has stopped reading, and does not know it."""
+
+    def __init__(self, stalled: Collection[TP], reached: Mapping[TP, int], ends: Mapping[TP, int]) -> None:
+        where = ", ".join(f"{tp.topic}-{tp.partition} at {reached[tp]} of {ends[tp]}" for tp in sorted(stalled)[:5])
+        super().__init__(f"consumer: nothing more comes of {where}; a restart reads on with a new one")
 
 
 class Tables(Protocol):
@@ -101,6 +113,7 @@ class Engine:
         self._router = router
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._intake: Intake | None = None
+        self._watch = Watch()
         self._generation = 0
         self._member: Member | None = None
         self._unclaimed: dict[TP, int] = {}  # partitions whose offsets do not carry our name yet
@@ -189,6 +202,7 @@ class Engine:
         self.phase = Phase.RESTORING
         self.assignment = tps
         self._generation += 1
+        self._watch.forget()
         self.read_to_end.clear()
         log.info("partitions assigned", extra={"partitions": len(tps), "generation": self._generation})
         await self._router.on_assigned(tps, self._generation)
@@ -264,6 +278,29 @@ class Engine:
             async with self._lock:  # nothing is assigned or released meanwhile
                 if self.phase is Phase.RUNNING:
                     await asyncio.to_thread(self._tables.forget_unowned)
+
+    async def watch(self) -> None:
+        """End the worker where its consumer has silently stopped reading, for as long as the worker lives."""
+        ends = Ends(self.options.kafka)
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if self.phase is Phase.RUNNING and self._intake is not None and self._intake.silent_polls:
+                await self._look_for_a_stall(self._intake, ends)
+
+    async def _look_for_a_stall(self, intake: Intake, ends: Ends) -> None:
+        reached, generation = intake.reached(), self._generation
+        if not reached:
+            return
+        try:
+            found = await asyncio.to_thread(ends.of, list(reached), IsolationLevel.READ_COMMITTED)
+        except BrokerUnavailable as error:
+            log.warning("Kafka does not say where partitions end", extra={"reason": str(error)})
+            return
+        if generation != self._generation or self.phase is not Phase.RUNNING:
+            return
+        true_ends = {TP(*place): offset for place, offset in found.items()}
+        if stalled := self._watch.stalled(reached, intake.silent_polls, true_ends):
+            self.failed(Stalled(stalled, reached, true_ends))
 
     async def checkpoint(self) -> None:
         """Commit what was done since the last one, if anything."""

@@ -151,6 +151,8 @@ class Intake(threading.Thread):
         self._paused: set[str] = set()
         self._ends_at = 0.0
         self.ends: dict[TP, int] = {}  # of the assigned partitions, as last heard; replaced, never changed
+        self.silent_polls = 0  # how often there was nothing to read
+        self._reached: dict[TP, int] = {}
         self._consumer = Consumer(dict(config))
 
     def flow(self) -> None:
@@ -159,6 +161,11 @@ class Intake(threading.Thread):
 
     def leave(self) -> None:
         self._leaving.set()
+
+    def reached(self) -> dict[TP, int]:
+        """How far each partition was read, of those that may be read now."""
+        held = self._paused.copy()
+        return {tp: at for tp, at in self._reached.copy().items() if tp.topic not in held}
 
     def run(self) -> None:
         try:
@@ -188,10 +195,13 @@ class Intake(threading.Thread):
             messages = take(self._consumer, 1, 0)  # serves a rebalance, too
         else:
             messages = take(self._consumer, TAKE_AT_MOST, POLL_SECONDS)
+            self.silent_polls += not messages
         self._look_at_ends()
         good = [message for message in messages if self._is_record(message)]
         for message in good:
-            self.budget.take(message.topic() or "", len(message.key() or b"") + len(message.value() or b""))
+            topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
+            self._reached[TP(topic, partition)] = offset + 1
+            self.budget.take(topic, len(message.key() or b"") + len(message.value() or b""))
         if good:
             self._tell(self._worker.received, good)
 
@@ -225,7 +235,9 @@ class Intake(threading.Thread):
         if error is None:
             return True
         if error.code() == KafkaError._PARTITION_EOF:
-            self._tell(self._worker.at_end, TP(message.topic() or "", message.partition() or 0), message.offset())
+            tp, offset = TP(message.topic() or "", message.partition() or 0), message.offset() or 0
+            self._reached[tp] = offset
+            self._tell(self._worker.at_end, tp, offset)
             return False
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             wait_known_everywhere(self._client, [message.topic() or ""])
@@ -258,6 +270,7 @@ class Intake(threading.Thread):
         consumer.pause(positions)
         self._paused = {tp.topic for tp in positions}
         offsets = {TP(tp.topic, tp.partition): max(tp.offset, 0) for tp in positions}
+        self._reached = dict(offsets)
         self._tell(self._worker.assigned, frozenset(offsets), offsets, owners, member)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:

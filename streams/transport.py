@@ -41,6 +41,7 @@ class Consumer(base.Consumer):
         self.add_future(self._engine.deliver())
         self.add_future(self._engine.pulse())
         self.add_future(self._engine.tidy())
+        self.add_future(self._engine.watch())
 
     async def on_stop(self) -> None: ...
 

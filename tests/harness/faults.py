@@ -35,6 +35,7 @@ class Injector:
         self._known: dict[str, int] = {}
         self.acted = False
         self.loses_the_answer = False
+        self.deafens = False
 
     def observe(self, checkpoint: Checkpoint, state: CheckpointState) -> None:
         if state is CheckpointState.SEALED:
@@ -79,6 +80,8 @@ class Injector:
                     time.sleep(0.01)
             case "lose-answer":
                 self.loses_the_answer = True
+            case "deafen":
+                self.deafens = True
             case "raise":
                 raise ValueError("as the plan says")
 
@@ -94,12 +97,26 @@ def install(plan: Plan, injector: Injector) -> None:
             raise CommitUncertain("the answer was lost, as the plan says")
 
     Transaction.commit = commit_after_the_fault  # type: ignore[method-assign]
+    _stop_fetching_when_told(injector)
     if "no-predecessors" in plan.off:
         vars(intake)[end_transactions_of_the_gone.__name__] = lambda *arguments: None
     if "no-generation" in plan.off:
         _commit_without_generation(plan, injector)
     if "own-offsets" in plan.off:
         _go_on_from_what_was_known(plan)
+
+
+def _stop_fetching_when_told(injector: Injector) -> None:
+    """As librdkafka was seen to do after a broker's absence: nothing more comes, and nobody is told."""
+    read = intake.Intake._read
+
+    def read_or_not(self: intake.Intake) -> None:
+        if injector.deafens:
+            injector.deafens = False
+            self._consumer.pause(self._consumer.assignment())
+        read(self)
+
+    intake.Intake._read = read_or_not  # type: ignore[method-assign]
 
 
 def _commit_without_generation(plan: Plan, injector: Injector) -> None:

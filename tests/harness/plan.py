@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 Point = Literal["sealed", "produced", "offsets", "committed", "stored", "event", "key"]
-Action = Literal["kill", "stop", "wait", "raise", "lose-answer"]  # of the commit, which does happen
+Action = Literal["kill", "stop", "wait", "raise", "lose-answer", "deafen"]  # the answer to a commit that does happen
 Switch = Literal["no-predecessors", "no-generation", "own-offsets"]
 
 # The states of the checkpoint, and `offsets`: they are in the transaction, the commit is not sent yet.

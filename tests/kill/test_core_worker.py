@@ -53,6 +53,20 @@ def test_an_agent_that_raises_ends_the_worker_and_loses_nothing(
     assert truth.check(RECORDS) == EXACT
 
 
+def test_a_consumer_that_silently_stops_reading_is_noticed(plan: Plan, fleet: Fleet, truth: Truth) -> None:
+    with ConstantLoad(plan, a_second=100) as load:
+        deaf = fleet.start("w0", Fault("stored", "deafen", nth=3))
+        deaf.wait_fault()
+        assert deaf.wait_end(60) == FAILED
+        (last_words,) = deaf.said(LAST_WORDS)
+        assert last_words["kind"] == "Stalled"
+        assert "nothing more comes of" in last_words["reason"]
+        fleet.start("w0").wait_ready()
+    truth.wait_seen(load.sent)
+    fleet.stop()
+    assert truth.check(load.sent) == EXACT
+
+
 def test_a_topic_that_was_made_a_moment_ago_is_waited_for(kafka: Cluster, prefix: str, tmp_path: Path) -> None:
     """New topics reach the brokers one by one; a worker that asks one too early must not give up on them."""
     plan = Plan(worker="", prefix=prefix, bootstrap=kafka.bootstrap, data=tmp_path / "data")
