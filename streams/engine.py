@@ -299,8 +299,12 @@ class Engine:
         if generation != self._generation or self.phase is not Phase.RUNNING:
             return
         true_ends = {TP(*place): offset for place, offset in found.items()}
-        if stalled := self._watch.stalled(reached, intake.silent_polls, true_ends):
-            self.failed(Stalled(stalled, reached, true_ends))
+        verdict = self._watch.look(reached, intake.silent_polls, true_ends)
+        if verdict.ask_again:
+            log.info("asking again for what does not come", extra={"partitions": list(map(str, verdict.ask_again))})
+            intake.ask_again(verdict.ask_again)
+        if verdict.stalled:
+            self.failed(Stalled(verdict.stalled, reached, true_ends))
 
     async def checkpoint(self) -> None:
         """Commit what was done since the last one, if anything."""

@@ -6,6 +6,7 @@ report generation -1 with no member, and the broker accepts that without fencing
 
 import asyncio
 import logging
+import queue
 import threading
 import time
 from collections import Counter
@@ -153,6 +154,7 @@ class Intake(threading.Thread):
         self.ends: dict[TP, int] = {}  # of the assigned partitions, as last heard; replaced, never changed
         self.silent_polls = 0  # how often there was nothing to read
         self._reached: dict[TP, int] = {}
+        self._again: queue.SimpleQueue[TP] = queue.SimpleQueue()
         self._consumer = Consumer(dict(config))
 
     def flow(self) -> None:
@@ -161,6 +163,11 @@ class Intake(threading.Thread):
 
     def leave(self) -> None:
         self._leaving.set()
+
+    def ask_again(self, tps: Iterable[TP]) -> None:
+        """Fetch these partitions anew, from where they are. Done in this thread."""
+        for tp in tps:
+            self._again.put(tp)
 
     def reached(self) -> dict[TP, int]:
         """How far each partition was read, of those that may be read now."""
@@ -191,6 +198,7 @@ class Intake(threading.Thread):
         assigned = {tp.topic for tp in self._consumer.assignment()}
         if self._flowing.is_set():
             self._pause_and_resume(assigned)
+            self._seek_again()
         if self.budget.wait_while(lambda: bool(assigned) and all(map(self.budget.over, assigned)), POLL_SECONDS):
             messages = take(self._consumer, 1, 0)  # serves a rebalance, too
         else:
@@ -204,6 +212,12 @@ class Intake(threading.Thread):
             self.budget.take(topic, len(message.key() or b"") + len(message.value() or b""))
         if good:
             self._tell(self._worker.received, good)
+
+    def _seek_again(self) -> None:
+        while not self._again.empty():
+            tp = self._again.get()
+            if tp in self._reached:  # still ours
+                self._consumer.seek(TopicPartition(tp.topic, tp.partition, self._reached[tp]))
 
     def _look_at_ends(self) -> None:
         """What the last fetches said, for lag: costs no request."""

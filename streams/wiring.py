@@ -62,7 +62,7 @@ def wire(settings: Settings) -> ExactlyOnceApp:
     @app.agent(topics[PARTIALS.name], name="merge")
     async def run_merge(stream: Any) -> None:
         """Merge what the partitions know into answers."""
-        await merge(stream.events(), merges, DATASETS, settings.partitions, send_answer)
+        await merge(stream.events(), merges, DATASETS, settings.partitions, send_answer, send)
 
     return app
 

@@ -5,9 +5,11 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]  # it re-exports them
+from confluent_kafka import IsolationLevel, Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # it re-exports them
 
+from cauce.errors import BrokerUnavailable
+from cauce.kafka import Ends
 from tests.harness.fleet import wait_for
 from tests.harness.plan import Plan, first_key
 
@@ -22,18 +24,21 @@ def create_topics(plan: Plan, names: tuple[str, ...] = ("in", "mid", "out")) -> 
     wanted = [NewTopic(plan.topic(name), plan.partitions, copies) for name in names]
     for future in admin.create_topics(wanted, operation_timeout=REQUEST_SECONDS).values():
         future.result(REQUEST_SECONDS)
-    _wait_until_served(admin, [topic.topic for topic in wanted], plan.partitions)
+    _wait_until_served(plan, [topic.topic for topic in wanted])
 
 
-def _wait_until_served(admin: AdminClient, topics: list[str], partitions: int) -> None:
+def _wait_until_served(plan: Plan, topics: list[str]) -> None:
     """Until every leader answers. A leader that learns of its partition between two requests of an idempotent producer
     takes the second for the first, and the first is lost without an error: an input that the truth would miss."""
-    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = {TopicPartition(topic, number): latest for topic in topics for number in range(partitions)}
+    ends = Ends({"bootstrap.servers": plan.bootstrap})
+    places = [(topic, number) for topic in topics for number in range(plan.partitions)]
 
     def served() -> bool:
-        answers = admin.list_offsets(wanted, request_timeout=REQUEST_SECONDS).values()
-        return not any(answer.exception() for answer in answers)
+        try:
+            ends.of(places, IsolationLevel.READ_UNCOMMITTED)
+        except BrokerUnavailable:
+            return False
+        return True
 
     wait_for(served, REQUEST_SECONDS, f"{topics} have partitions that nobody leads")
 

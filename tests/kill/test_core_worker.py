@@ -27,7 +27,7 @@ def test_a_kill_inside_the_commit_changes_nothing(at: Point, plan: Plan, fleet: 
         # a commit counts before its markers are in every partition: give those a moment
         wait_for(lambda: truth.stores_ahead() == 0, 10, "a store has what Kafka has not")
         restored = fleet.start("w0").wait_said("tables restored")["records"]
-    truth.wait_seen(load.sent)
+    truth.wait_seen(load.sent, tend=fleet.tend)
     fleet.stop()
     assert truth.check(load.sent) == EXACT
     # only what was committed and not yet stored is read again: the tail, not the whole changelog
@@ -48,7 +48,7 @@ def test_an_agent_that_raises_ends_the_worker_and_loses_nothing(
     (last_words,) = victim.said(LAST_WORDS)
     assert last_words["reason"] == "as the plan says"
     fleet.start("w0")
-    truth.wait_seen(RECORDS)
+    truth.wait_seen(RECORDS, tend=fleet.tend)
     fleet.stop()
     assert truth.check(RECORDS) == EXACT
 
@@ -62,7 +62,7 @@ def test_a_consumer_that_silently_stops_reading_is_noticed(plan: Plan, fleet: Fl
         assert last_words["kind"] == "Stalled"
         assert "nothing more comes of" in last_words["reason"]
         fleet.start("w0").wait_ready()
-    truth.wait_seen(load.sent)
+    truth.wait_seen(load.sent, tend=fleet.tend)
     fleet.stop()
     assert truth.check(load.sent) == EXACT
 
@@ -94,7 +94,7 @@ def test_sigterm_under_load_commits_everything_and_ends_with_0(plan: Plan, fleet
         assert worker.said("worker stopped, all work is committed")
         assert truth.aborted_changes() == 0
     fleet.start("w0")
-    truth.wait_seen(load.sent)
+    truth.wait_seen(load.sent, tend=fleet.tend)
     fleet.stop()
     assert truth.check(load.sent) == EXACT
 
