@@ -50,17 +50,31 @@ class Blocks:
         while self._several_of_a_size():
             together = [self._take(self._blocks.pop()) for _ in range(MERGE_AT)]
             self._push(pa.concat_tables(together[::-1]))
-        self._table[self._name] = json.dumps([(block.number, block.size) for block in self._blocks]).encode()
+        self._save()
 
     def read(self) -> list[pa.Table]:
         return [decode(self._table[self._key(block)]) for block in self._blocks]
 
+    def take(self, at_least: int) -> list[pa.Table]:
+        """The blocks of so many bytes and more, no longer kept here."""
+        big = [block for block in self._blocks if block.size >= at_least]
+        if not big:
+            return []
+        self._blocks = [block for block in self._blocks if block.size < at_least]
+        self._save()
+        return [self._take(block) for block in big]
+
     def delete(self) -> None:
         for block in self._blocks:
             del self._table[self._key(block)]
-        if self._blocks:
-            del self._table[self._name]
         self._blocks = []
+        self._save()
+
+    def _save(self) -> None:
+        if self._blocks:
+            self._table[self._name] = json.dumps([(block.number, block.size) for block in self._blocks]).encode()
+        elif self._table.get(self._name) is not None:
+            del self._table[self._name]
 
     def _push(self, rows: pa.Table) -> None:
         number = self._blocks[-1].number + 1 if self._blocks else 0

@@ -1,4 +1,5 @@
-"""Folding batches into state, and sending what a partition knows of a query once its files have ended.
+"""Folding batches into state, and sending what a partition knows of a query once its files have ended. Rows of a
+listing are sent as they come, in sorted runs, so that no state holds all of them.
 
 Invariant: what a client sent can fail only that query of that client. An error in a declaration becomes a record that
 says so, in the transaction that would have carried the partial; the worker goes on.
@@ -14,12 +15,16 @@ import pyarrow as pa
 
 from agents.blocks import Blocks, Table
 from cauce.messages import About, ClientId, decode, encode, join
-from queries.model import Dataset, Derived, File, Input, Options, Query
+from queries.columns import as_they_are
+from queries.model import Dataset, Derived, File, Given, Input, Listing, Options, Query, Summary
 
 log = logging.getLogger(__name__)
 
 PARTIALS: Final = "partials"
 PART_BYTES: Final = 1 << 20  # a partial of more travels in several records
+RUN_BYTES: Final = 1 << 20  # a sorted block of a listing that has grown so big is sent
+RUN_PART_BYTES: Final = 64 << 10  # small: the merge holds a part of every run at a time
+REFERENCES: Final = 32  # tables that are kept decoded
 
 
 class Event(Protocol):
@@ -46,11 +51,12 @@ Label = Callable[[pa.Table, str], Awaitable[pa.Table]]  # rows with a column `ov
 async def fold(
     events: AsyncIterator[Event], table: Table, datasets: Mapping[str, Dataset], send: Send, label: Label
 ) -> None:
+    references = References()
     async for event in events:
         about = About.read(event.headers)
         dataset = datasets[about.dataset]
         rows = await readied(about, dataset, event.value, label) if about.kind == "batch" else None
-        folder = Folder(table, dataset, about, event.message.partition)
+        folder = Folder(table, dataset, about, event.message.partition, references)
         match about.kind, rows:
             case "batch", pa.Table():
                 outgoing = folder.take(rows)
@@ -77,19 +83,36 @@ async def readied(about: About, dataset: Dataset, value: bytes, label: Label) ->
     return rows
 
 
+class References:
+    """Broadcast files that have ended, decoded: they are the same in every partition, and change no more."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[ClientId, str, str], pa.Table] = {}
+
+    def get(self, client_id: ClientId, query: str, kind: str, read: Callable[[], pa.Table]) -> pa.Table:
+        key = (client_id, query, kind)
+        if key not in self._tables:
+            if len(self._tables) >= REFERENCES:
+                del self._tables[next(iter(self._tables))]
+            self._tables[key] = read()
+        return self._tables[key]
+
+
 class Folder:
     """One record's work on the state of its client in its partition. Made when nothing is left to wait for: meanwhile
     another agent may change the same ledger."""
 
-    def __init__(self, table: Table, dataset: Dataset, about: About, partition: int) -> None:
+    def __init__(self, table: Table, dataset: Dataset, about: About, partition: int, references: References) -> None:
         self._table = table
+        self._references = references
         self._dataset = dataset
         self._about = about
         self._partition = partition
         self._client: ClientId = about.client_id
         self.options = Options.from_dict(about.options)
         ledger = table.get(self._client)
-        self._ledger: dict[str, Any] = json.loads(ledger) if ledger else {"ended": [], "failed": []}
+        new: dict[str, Any] = {"ended": [], "failed": [], "runs": {}, "counts": {}}
+        self._ledger: dict[str, Any] = json.loads(ledger) if ledger else new
 
     @property
     def file(self) -> File:
@@ -102,9 +125,10 @@ class Folder:
 
     def take(self, rows: pa.Table) -> list[Outgoing]:
         outgoing: list[Outgoing] = []
+        self._count(rows.num_rows)
         for query in self.live_queries():
             try:
-                self._fold(query, rows)
+                outgoing += self._fold(query, self.file, rows)
             except Exception as error:  # noqa: BLE001 a declaration that raises fails its query, nothing else
                 outgoing.append(self.fail(query, error))
         for derived in self._derived():
@@ -118,8 +142,13 @@ class Folder:
     def end(self) -> list[Outgoing]:
         """The file has ended: send the partial of every query that has now seen all it reads, and forget its state."""
         self._ledger["ended"].append(self.file.kind)
-        ready = [query for query in self.live_queries() if self._has_all(query)]
-        outgoing = [each for query in ready for each in self._partial(query)]
+        outgoing = [self._counted()]
+        for query in self.live_queries():
+            try:
+                outgoing += self._fold_waiting(query)
+                outgoing += self._partial(query) if self._has_all(query) else []
+            except Exception as error:  # noqa: BLE001 the same as in a fold
+                outgoing.append(self.fail(query, error))
         if len(self._ledger["ended"]) == len(self._dataset.all_files):
             self._forget_ledger()
         else:
@@ -143,8 +172,26 @@ class Folder:
         about = replace(self._about, kind="failed", subject=query.name, partition=self._partition, rows=0)
         return Outgoing(PARTIALS, about, json.dumps({"reason": reason}).encode())
 
-    def _fold(self, query: Query, rows: pa.Table) -> None:
-        self._blocks(query, self.file).add(input_of(query, self.file).fold(rows, self.options))
+    def _fold(self, query: Query, file: File, rows: pa.Table) -> list[Outgoing]:
+        if not self._has_references(
+            query, file
+        ):  # topics are not in step, so rows may be ahead of what their fold needs
+            self._waiting(query, file).add(rows)
+            return []
+        self._blocks(query, file).add(input_of(query, file).fold(rows, self._given(query, file)))
+        is_listed = isinstance(query, Listing) and not file.is_broadcast
+        return self._runs(query, file, RUN_BYTES) if is_listed else []
+
+    def _fold_waiting(self, query: Query) -> list[Outgoing]:
+        """What waited for the file that has ended now."""
+        outgoing: list[Outgoing] = []
+        for each in query.inputs:
+            if self.file in references_of(query, each.file) and self._has_references(query, each.file):
+                waiting = self._waiting(query, each.file)
+                for rows in waiting.read():
+                    outgoing += self._fold(query, each.file, rows)
+                waiting.delete()
+        return outgoing
 
     def _derive(self, derived: Derived, rows: pa.Table) -> Iterator[Outgoing]:
         for start in range(0, rows.num_rows, derived.rows_per_batch):
@@ -153,27 +200,71 @@ class Folder:
             yield Outgoing(derived.file.kind, about, encode(few), self._partition)
 
     def _partial(self, query: Query) -> list[Outgoing]:
-        try:
+        if isinstance(query, Summary):
             states = {each.file.kind: self._state(query, each.file) for each in query.inputs}
-            parts = pieces(query.partial(states, self.options))
-        except Exception as error:  # noqa: BLE001 the same as in a fold
-            return [self.fail(query, error)]
+            outgoing = self._run(query, query.partial(states, self.options), PART_BYTES, last=True)
+        else:
+            (file,) = (each.file for each in query.inputs if not each.file.is_broadcast)
+            outgoing = self._run(query, self._state(query, file), RUN_PART_BYTES, last=True)
         self._delete(query)
-        about = replace(self._about, kind="partial", subject=query.name, partition=self._partition, parts=len(parts))
+        return outgoing
+
+    def _runs(self, query: Query, file: File, at_least: int) -> list[Outgoing]:
+        """The blocks of a listing that are big enough to go."""
+        blocks = self._blocks(query, file).take(at_least)
+        return [each for block in blocks for each in self._run(query, block, RUN_PART_BYTES, last=False)]
+
+    def _run(self, query: Query, rows: pa.Table, part_bytes: int, *, last: bool) -> list[Outgoing]:
+        parts, run = pieces(rows, part_bytes), self._ledger["runs"].get(query.name, 0)
+        self._ledger["runs"][query.name] = run + 1
+        self._save_ledger()
+        about = replace(
+            self._about,
+            kind="partial",
+            subject=query.name,
+            partition=self._partition,
+            parts=len(parts),
+            run=run,
+            runs=run + 1 if last else 0,
+        )
         return [
             Outgoing(PARTIALS, replace(about, part=number, rows=part.num_rows), encode(part))
             for number, part in enumerate(parts)
         ]
 
+    def _count(self, rows: int) -> None:
+        counts = self._ledger["counts"].setdefault(self.file.kind, [0, 0])
+        self._ledger["counts"][self.file.kind] = [counts[0] + 1, counts[1] + rows]
+        self._save_ledger()
+
+    def _counted(self) -> Outgoing:
+        """How many batches and rows of the file came here: the sum over the partitions is what the gateway sent."""
+        batches, rows = self._ledger["counts"].pop(self.file.kind, [0, 0])
+        about = replace(self._about, kind="counted", partition=self._partition, rows=rows)
+        return Outgoing(PARTIALS, about, json.dumps({"batches": batches, "rows": rows}).encode())
+
     def _state(self, query: Query, file: File) -> pa.Table:
         """All blocks combined; for no rows, what the fold makes of an empty batch."""
         input_ = input_of(query, file)
-        empty = input_.fold(with_label(file.schema.empty_table(), file), self.options)
+        empty = input_.fold(with_label(file.schema.empty_table(), file), self._given(query, file))
         return input_.combine(join(self._blocks(query, file).read(), empty.schema))
 
     def _delete(self, query: Query) -> None:
         for each in query.inputs:
             self._blocks(query, each.file).delete()
+            self._waiting(query, each.file).delete()
+
+    def _given(self, query: Query, file: File) -> Given:
+        return Given(self.options, {each.kind: self._reference(query, each) for each in references_of(query, file)})
+
+    def _reference(self, query: Query, file: File) -> pa.Table:
+        return self._references.get(self._client, query.name, file.kind, lambda: self._state(query, file))
+
+    def _has_references(self, query: Query, file: File) -> bool:
+        return all(each.kind in self._ledger["ended"] for each in references_of(query, file))
+
+    def _waiting(self, query: Query, file: File) -> Blocks:
+        return Blocks(self._table, f"{self._client}/{query.name}/{file.kind}/waiting", as_they_are)
 
     def _blocks(self, query: Query, file: File) -> Blocks:
         return Blocks(self._table, f"{self._client}/{query.name}/{file.kind}", input_of(query, file).combine)
@@ -199,11 +290,16 @@ def input_of(query: Query, file: File) -> Input:
     return next(each for each in query.inputs if each.file.kind == file.kind)
 
 
-def pieces(partial: pa.Table) -> list[pa.Table]:
+def references_of(query: Query, file: File) -> list[File]:
+    """The broadcast files that this query needs at hand when it folds rows of the file."""
+    return [each.file for each in query.inputs if each.file.kind in file.after]
+
+
+def pieces(table: pa.Table, part_bytes: int) -> list[pa.Table]:
     """Slices that fit into a record; an empty one where there is no row: it says that this partition has ended."""
-    count = max(1, -(-partial.nbytes // PART_BYTES))
-    rows = max(1, -(-partial.num_rows // count))
-    return [partial.slice(start, rows) for start in range(0, max(1, partial.num_rows), rows)]
+    count = max(1, -(-table.nbytes // part_bytes))
+    rows = max(1, -(-table.num_rows // count))
+    return [table.slice(start, rows) for start in range(0, max(1, table.num_rows), rows)]
 
 
 def with_label(rows: pa.Table, file: File) -> pa.Table:

@@ -1,50 +1,68 @@
-"""Merging the partials of all partitions into an answer: one client, one query, one file.
+"""Merging what all partitions know into an answer: one client, one query, one file.
 
-Invariant: the answer, its state and the clean-up are one transaction; a query answers once, done or failed.
+Invariant: a query answers once, done or failed. Whatever is written of an answer, the note of how far it has come and
+the clean-up are one transaction. A long listing is written in steps, each an event of its own, so that others get their
+turn in between and no step holds more than a part of every run.
 """
 
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
 from typing import Any, Final
 
 import pyarrow as pa
 
 from agents.blocks import Table
-from agents.fold import Event
+from agents.fold import PARTIALS, Event, Outgoing, Send
 from cauce.messages import About, Answer, ClientId, decode
-from queries.model import Dataset, Options, Query
+from queries.columns import rows_of
+from queries.model import Dataset, Listing, Options, Query, Row, Summary
 
 log = logging.getLogger(__name__)
 
 PIECE_CHARACTERS: Final = 512 << 10  # of an answer, in one record
+STEP_ROWS: Final = 100_000  # of a listing, in one event: about a third of a second
 NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
 SendAnswer = Callable[[Answer], Awaitable[None]]
+Ledger = dict[str, Any]
+Outcome = Answer | Outgoing
 
 
 async def merge(
-    events: AsyncIterator[Event], table: Table, datasets: Mapping[str, Dataset], partitions: int, send: SendAnswer
+    events: AsyncIterator[Event],
+    table: Table,
+    datasets: Mapping[str, Dataset],
+    partitions: int,
+    send_answer: SendAnswer,
+    send: Send,
 ) -> None:
     async for event in events:
         about = About.read(event.headers)
         merger = Merger(table, datasets[about.dataset], about, partitions)
         match about.kind:
             case "partial":
-                answers = merger.partial(event.value)
+                outgoing = merger.partial(event.value)
+            case "more":
+                outgoing = merger.more()
             case "failed":
-                answers = merger.failed(json.loads(event.value)["reason"])
+                outgoing = merger.failed(json.loads(event.value)["reason"])
+            case "counted":
+                outgoing = merger.counted(**json.loads(event.value))
             case "abort":
-                answers = merger.abort()
+                outgoing = merger.abort()
             case _:
                 raise AssertionError(f"a record of kind {about.kind} among the partials: a bug")
-        for answer in answers:
-            await send(answer)
+        for each in outgoing:
+            await (send_answer(each) if isinstance(each, Answer) else send(each))
 
 
 class Merger:
-    """One record's work. The ledger of a query says which parts of which partitions are there, and if it has failed."""
+    """One record's work. The ledger of a query says how many parts each run of each partition has, which partitions are
+    done, and, of a listing that is being written, how far it has come."""
 
     def __init__(self, table: Table, dataset: Dataset, about: About, partitions: int) -> None:
         self._table = table
@@ -53,98 +71,208 @@ class Merger:
         self._client: ClientId = about.client_id
         self._partitions = partitions
 
-    def partial(self, value: bytes) -> list[Answer]:
-        query, about = self._query(self._about.subject), self._about
-        ledger = self._ledger(query.name)
-        ledger["missing"].setdefault(str(about.partition), about.parts)
-        ledger["missing"][str(about.partition)] -= 1
+    def partial(self, value: bytes) -> Iterable[Outcome]:
+        """Parts of one partition come in order; the last one says so."""
+        about, name = self._about, self._about.subject
+        ledger = self._ledger(name)
         if not ledger["failed"]:
-            ledger["parts"].append([about.partition, about.part])
-            self._table[self._key(query.name, about.partition, about.part)] = value
-        if not self._all_there(ledger):
-            self._save(query.name, ledger)
-            return []
-        return self._settle(query, ledger)
+            self._table[self._key(name, about.partition, about.run, about.part)] = value
+            if about.part == 0:
+                ledger["runs"].setdefault(str(about.partition), []).append(about.parts)
+        if about.runs and about.part == about.parts - 1:
+            ledger["done"].append(about.partition)
+        self._save(name, ledger)
+        return self._settle(name, ledger) if self._all_done(ledger) else []
 
-    def failed(self, reason: str) -> list[Answer]:
+    def failed(self, reason: str) -> Iterable[Outcome]:
         """The first to fail is the answer; the others are waited for, so that nothing is left behind."""
         name = self._about.subject
         ledger = self._ledger(name)
         first = not ledger["failed"]
         self._forget_parts(name, ledger)
         ledger["failed"] = True
-        ledger["missing"][str(self._about.partition)] = 0
-        if self._all_there(ledger):
+        ledger["done"].append(self._about.partition)
+        if self._all_done(ledger):
             self._forget(name)
         else:
             self._save(name, ledger)
         return [Answer(self._client, name, "failed", reason=reason)] if first else []
 
-    def abort(self) -> list[Answer]:
-        for query in self._dataset.queries:
-            self._forget_parts(query.name, self._ledger(query.name))
-            self._forget(query.name)
+    def counted(self, batches: int, rows: int) -> Iterable[Outcome]:
+        kind = self._about.subject
+        ledger = self._ledger(kind)
+        ledger["done"].append(self._about.partition)
+        counts = ledger["counts"]
+        is_copy = self._dataset.file(kind).is_broadcast and self._about.partition > 0  # every partition has all rows
+        ledger["counts"] = [counts[0] + batches, counts[1] + rows * (not is_copy)]
+        if not self._all_done(ledger):
+            self._save(kind, ledger)
+            return []
+        self._forget(kind)
+        batches, rows = ledger["counts"]
+        return [Answer(self._client, kind, "counted", batches=batches, rows=rows)]
+
+    def abort(self) -> Iterable[Outcome]:
+        for name in [
+            *(query.name for query in self._dataset.queries),
+            *(file.kind for file in self._dataset.all_files),
+        ]:
+            self._forget_parts(name, self._ledger(name))
+            self._forget(name)
         return []
 
-    def _settle(self, query: Query, ledger: dict[str, Any]) -> list[Answer]:
-        answers: list[Answer] = []
-        if not ledger["failed"]:
-            answers = self._answer(query, ledger)
-            self._forget_parts(query.name, ledger)
-        self._forget(query.name)
-        return answers
+    def more(self) -> Iterable[Outcome]:
+        """Go on with a listing, unless its session has ended meanwhile."""
+        name = self._about.subject
+        ledger = self._ledger(name)
+        return self._settle(name, ledger) if self._all_done(ledger) else []
 
-    def _answer(self, query: Query, ledger: dict[str, Any]) -> list[Answer]:
-        parts = [decode(self._table[self._key(query.name, *each)]) for each in sorted(ledger["parts"])]
+    def _settle(self, name: str, ledger: Ledger) -> Iterable[Outcome]:
+        if ledger["failed"]:
+            self._forget(name)
+            return []
+        query = next(query for query in self._dataset.queries if query.name == name)
         try:
-            rows = query.answer(pa.concat_tables(parts), Options.from_dict(self._about.options))
-            texts = list(csv_pieces(query.header, rows))
+            if isinstance(query, Summary):
+                return self._summary(query, ledger)
+            assert isinstance(query, Listing)
+            return self._step(query, ledger)
         except Exception as error:  # noqa: BLE001 a declaration that raises fails its query, nothing else
-            reason = f"{query.name}: {type(error).__name__}: {error}"
-            log.warning("a query failed", extra={"client_id": self._client, "query": query.name, "reason": reason})
-            return [Answer(self._client, query.name, "failed", reason=reason)]
-        return [
-            Answer(self._client, query.name, "done", part=number, parts=len(texts), csv=text)
-            for number, text in enumerate(texts)
+            reason = f"{name}: {type(error).__name__}: {error}"
+            log.warning("a query failed", extra={"client_id": self._client, "query": name, "reason": reason})
+            self._forget_parts(name, ledger)
+            self._forget(name)
+            return [Answer(self._client, name, "failed", reason=reason)]
+
+    def _summary(self, query: Summary, ledger: Ledger) -> list[Answer]:
+        parts = [decode(self._table[key]) for key in self._keys(query.name, ledger)]
+        rows = query.answer(pa.concat_tables(parts), Options.from_dict(self._about.options))
+        texts = list(pieces(csv_line(row) for row in (query.header, *rows)))
+        self._forget_parts(query.name, ledger)
+        self._forget(query.name)
+        return [self._piece(query, number, len(texts), text) for number, text in enumerate(texts)]
+
+    def _step(self, query: Listing, ledger: Ledger) -> list[Outcome]:
+        """The next rows of all runs. What is left of a run is where its cursor is."""
+        written = ledger["written"]
+        runs = [
+            Run(self._table, self._key(query.name, int(partition), number), parts, ledger["cursors"])
+            for partition, all_parts in sorted(ledger["runs"].items())
+            for number, parts in enumerate(all_parts)
         ]
+        lines = (csv_line(query.write(row)) for row in in_turn(runs, STEP_ROWS))
+        texts = list(pieces([csv_line(query.header), *lines] if not written else lines))
+        is_last = all(run.row is None for run in runs)
+        total = written + len(texts) if is_last else 0
+        answers = [self._piece(query, written + number, total, text) for number, text in enumerate(texts)]
+        if is_last:
+            self._forget_parts(query.name, ledger)
+            self._forget(query.name)
+            return [*answers]
+        cursors = {run.name: run.cursor for run in runs}
+        self._save(query.name, {**ledger, "cursors": cursors, "written": written + len(texts)})
+        return [*answers, Outgoing(PARTIALS, replace(self._about, kind="more"), b"{}")]
 
-    def _query(self, name: str) -> Query:
-        return next(query for query in self._dataset.queries if query.name == name)
+    def _piece(self, query: Query, number: int, parts: int, text: str) -> Answer:
+        return Answer(self._client, query.name, "done", number, parts, text, size=len(text.encode()))
 
-    def _all_there(self, ledger: dict[str, Any]) -> bool:
-        return len(ledger["missing"]) == self._partitions and not any(ledger["missing"].values())
+    def _all_done(self, ledger: Ledger) -> bool:
+        return len(ledger["done"]) == self._partitions
 
-    def _ledger(self, name: str) -> dict[str, Any]:
+    def _ledger(self, name: str) -> Ledger:
         ledger = self._table.get(self._key(name))
-        return json.loads(ledger) if ledger else {"missing": {}, "parts": [], "failed": False}
+        new = {"runs": {}, "done": [], "failed": False, "cursors": {}, "written": 0, "counts": [0, 0]}
+        return json.loads(ledger) if ledger else new
 
-    def _save(self, name: str, ledger: dict[str, Any]) -> None:
+    def _save(self, name: str, ledger: Ledger) -> None:
         self._table[self._key(name)] = json.dumps(ledger).encode()
 
     def _forget(self, name: str) -> None:
-        if self._table.get(self._key(name)) is not None:
-            del self._table[self._key(name)]
+        self._drop(self._key(name))
 
-    def _forget_parts(self, name: str, ledger: dict[str, Any]) -> None:
-        for partition, part in ledger["parts"]:
-            del self._table[self._key(name, partition, part)]
-        ledger["parts"] = []
+    def _forget_parts(self, name: str, ledger: Ledger) -> None:
+        for key in self._keys(name, ledger):
+            self._drop(key)
+        ledger["runs"] = {}
+
+    def _drop(self, key: str) -> None:
+        if self._table.get(key) is not None:
+            del self._table[key]
+
+    def _keys(self, name: str, ledger: Ledger) -> Iterator[str]:
+        for partition, runs in sorted(ledger["runs"].items()):
+            for run, parts in enumerate(runs):
+                yield from (self._key(name, int(partition), run, part) for part in range(parts))
 
     def _key(self, name: str, *rest: int) -> str:
         return "/".join([self._client, name, *map(str, rest)])
 
 
-def csv_pieces(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The file, cut between rows into what fits a record."""
-    lines, size = [csv_line(header)], 0
-    for row in rows:
-        lines.append(csv_line(row))
-        size += len(lines[-1])
+class Run:
+    """The rows of a sorted run, one at a time, from its cursor on. Parts that were read are dropped."""
+
+    def __init__(self, table: Table, name: str, parts: int, cursors: Mapping[str, Sequence[int]]) -> None:
+        self.name = name
+        self._table = table
+        self._parts = parts
+        self._part, self._at = cursors.get(name, (0, 0))
+        self._rows: list[Row] = []
+        self.row: Row | None = None  # the next one; None at the end
+        self._load()
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        return self._part, self._at
+
+    def advance(self) -> None:
+        self._at += 1
+        if self._at < len(self._rows):
+            self.row = self._rows[self._at]
+            return
+        del self._table[f"{self.name}/{self._part}"]
+        self._part, self._at = self._part + 1, 0
+        self._load()
+
+    def _load(self) -> None:
+        """The part at the cursor, or the first one behind it that has rows."""
+        while self._part < self._parts:
+            self._rows = rows_of(decode(self._table[f"{self.name}/{self._part}"]))
+            if self._at < len(self._rows):
+                self.row = self._rows[self._at]
+                return
+            del self._table[f"{self.name}/{self._part}"]
+            self._part, self._at = self._part + 1, 0
+        self.row = None
+
+
+def in_turn(runs: Sequence[Run], at_most: int) -> Iterator[Row]:
+    """The rows of sorted runs in the order of all of them."""
+    heap = [(run.row, number) for number, run in enumerate(runs) if run.row is not None]
+    heapify(heap)
+    while heap and at_most:
+        at_most -= 1
+        row, number = heap[0]
+        yield row
+        runs[number].advance()
+        following = runs[number].row
+        if following is None:
+            heappop(heap)
+        else:
+            heapreplace(heap, (following, number))
+
+
+def pieces(lines: Iterable[str]) -> Iterator[str]:
+    """Lines together, cut into what fits a record."""
+    piece: list[str] = []
+    size = 0
+    for line in lines:
+        piece.append(line)
+        size += len(line)
         if size >= PIECE_CHARACTERS:
-            yield "".join(lines)
-            lines, size = [], 0
-    if lines:
-        yield "".join(lines)
+            yield "".join(piece)
+            piece, size = [], 0
+    if piece:
+        yield "".join(piece)
 
 
 def csv_line(fields: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ ROWS_PER_BATCH: Final = 100_000
 COMPRESSION: Final[Literal["zstd"]] = "zstd"  # 1.8 B a rating, lz4 2.9, none 5.0
 
 T = TypeVar("T", "Session", "Upload", "Answer")
-Kind = Literal["batch", "end", "abort", "partial", "failed"]
+Kind = Literal["batch", "end", "abort", "partial", "more", "failed", "counted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,12 @@ class About:
     kind: Kind
     client_id: ClientId
     dataset: str
-    subject: str  # the kind of file (batch, end, abort), or the query (partial, failed)
+    subject: str  # the kind of file (batch, end, abort, counted), or the query (partial, more, failed)
     rows: int = 0
-    part: int = 0  # partial: which of `parts`, from which `partition`
+    part: int = 0  # partial: which of the `parts` of which `run`, from which `partition`
     parts: int = 1
+    run: int = 0
+    runs: int = 0  # of this partition; 0 while there are more to come
     partition: int = -1
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -44,7 +46,7 @@ class About:
     @classmethod
     def read(cls, headers: Headers) -> Self:
         text = {name: value.decode() for name, value in headers.items()}
-        numbers = {name: int(text[name]) for name in ("rows", "part", "parts", "partition")}
+        numbers = {name: int(text[name]) for name in ("rows", "part", "parts", "run", "runs", "partition")}
         return cls(
             kind=text["kind"],  # type: ignore[arg-type]  # written by us
             client_id=ClientId(text["client_id"]),
@@ -97,7 +99,9 @@ class Upload:
     header: tuple[str, ...] = ()  # of the CSV file, once it was read
     rows: int = 0
     rejected: Mapping[str, int] = field(default_factory=dict)  # by reason
+    sent: int = 0  # rows in batches; neither rejected nor left out because no query needs them
     failed: str = ""  # what is wrong with the file; nothing more is taken
+    files: int = 0  # not of a file: of a folder that is closed, how many it has
 
     @property
     def complete(self) -> bool:
@@ -106,15 +110,19 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Topic `answers`, by client id: the CSV file of a query, in `parts` pieces; or why there is none."""
+    """Topic `answers`, by client id: the CSV file of a query, in pieces; or why there is none. Or, of a kind of file,
+    how many batches and rows the workers have folded."""
 
     client_id: ClientId
-    query: str
-    state: Literal["done", "failed"]
+    query: str  # or the kind of file
+    state: Literal["done", "failed", "counted"]
     part: int = 0
-    parts: int = 1
+    parts: int = 1  # 0: not known yet, a later part will say
     csv: str = ""
+    size: int = 0  # of the CSV text, in bytes
     reason: str = ""
+    batches: int = 0
+    rows: int = 0
 
 
 def to_json(message: Session | Upload | Answer) -> bytes:

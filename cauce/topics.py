@@ -69,12 +69,16 @@ ANSWERS: Final = Topic(
 )
 
 
-def rows_of(kind: str, what: str = "rows of one upload") -> Topic:
+OWN: Final = "rows of one upload for one partition"
+EVERYWHERE: Final = "all rows of one upload, alike in every partition"
+
+
+def rows_of(kind: str, what: str = OWN) -> Topic:
     """The topic of a kind of file, named like it: batches and control records."""
     return Topic(
         name=kind,
         key="client_id",
-        holds=f"{what} for one partition, as Arrow; headers say client, file and rows; end and abort go to all",
+        holds=f"{what}, as Arrow; headers say client, file and rows; end and abort go to all",
         retention_ms=KEPT_MS,
     )
 
@@ -83,7 +87,14 @@ INPUTS: Final = (
     rows_of("movies"),
     rows_of("ratings"),
     rows_of("credits"),
-    rows_of("overviews", "films that a model is to read, derived from movies,"),
+    rows_of("overviews", "films that a model is to read, derived from movies in the same partition"),
+    rows_of("airports", EVERYWHERE),
+    rows_of("itineraries"),
+    rows_of("transactions"),
+    rows_of("transaction_items"),
+    rows_of("users"),
+    rows_of("stores", EVERYWHERE),
+    rows_of("menu_items", EVERYWHERE),
 )
 
 STATE_CHANGELOG: Final = Topic(

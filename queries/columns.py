@@ -83,6 +83,11 @@ def as_they_are(blocks: pa.Table) -> pa.Table:
     return blocks
 
 
+def in_order(blocks: pa.Table) -> pa.Table:
+    """The combine of a `Listing`: the rows sorted by all columns, left to right, text by code point."""
+    return blocks.sort_by([(name, "ascending") for name in blocks.column_names])
+
+
 def only_input(tables: Mapping[str, pa.Table], _: Options) -> pa.Table:
     """The partial of a query with one input: what was combined."""
     (table,) = tables.values()

@@ -6,6 +6,8 @@ grouping, and partials can be merged in any order, with the same bytes as the re
     rows ──clean──▶ batch ──fold──▶ block ─┐
     rows ──clean──▶ batch ──fold──▶ block ─┴─combine──▶ block ──partial──▶ partial ─┐
                                          (another partition) …  ──partial──▶ partial ─┴─answer──▶ rows of text
+
+A `Summary` is answered so. A `Listing` has no partial: its blocks are sorted runs, which are merged and written.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +66,9 @@ class File:
     clean_block: CleanBlock | None = None
     separator: str = ","
     needs: Literal["", "sentiment"] = ""  # a column `label` is added by a model before the fold
+    is_folder: bool = False  # a client may have several; together they are one input, ended when the client says so
+    is_broadcast: bool = False  # small: every partition gets all of its rows, whatever their key
+    after: tuple[str, ...] = ()  # kinds of broadcast files that have to be there before this one is taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +83,19 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What a fold knows besides the rows of a batch."""
+
+    options: Options
+    references: Mapping[str, pa.Table] = field(default_factory=dict)  # the query's broadcast files, whole, by kind
+
+
+@dataclass(frozen=True, slots=True)
 class Input:
     """What a query takes from one file."""
 
     file: File
-    fold: Callable[[pa.Table, Options], pa.Table]  # rows of a batch → a block, usually much smaller
+    fold: Callable[[pa.Table, Given], pa.Table]  # rows of a batch → a block, usually much smaller
     combine: Callable[[pa.Table], pa.Table]  # several blocks, one below the other → one; associative, any order
 
 
@@ -91,8 +104,22 @@ class Query:
     name: str  # "movies-q3": of the answer file, too
     header: tuple[str, ...]
     inputs: tuple[Input, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Query):
+    """A query whose answer is small, however many rows there were."""
+
     partial: Callable[[Mapping[str, pa.Table], Options], pa.Table]  # by kind of file, combined; empty ones, too
     answer: Callable[[pa.Table, Options], Sequence[Sequence[str]]]  # all partials, one below the other, in any order
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Query):
+    """A query that lists rows, maybe millions: one input besides broadcast ones, whose `combine` is
+    `columns.in_order`. Rows come in the order of all their columns, left to right."""
+
+    write: Callable[[Row], Sequence[str]]  # a row of a block, as it stands in the answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from queries import movies_answers as films
 from queries import movies_cleaning as cleaning
 from queries import ratings
 from queries.blocks import ratings_block
-from queries.columns import as_they_are, only_input
-from queries.model import Dataset, Derived, File, Input, Query
+from queries.columns import as_they_are, in_order, only_input
+from queries.model import Dataset, Derived, File, Input, Listing, Summary
 
 
 def _never_uploaded(_: Sequence[str]) -> None:
@@ -53,35 +53,34 @@ OVERVIEWS: Final = File(
     needs="sentiment",
 )
 
-Q1: Final = Query(
+Q1: Final = Listing(
     name="movies-q1",
     header=("id", "title", "genres"),
-    inputs=(Input(MOVIES, films.films_of_both, as_they_are),),
-    partial=only_input,
-    answer=films.films_by_id,
+    inputs=(Input(MOVIES, films.films_of_both, in_order),),
+    write=films.film_line,
 )
-Q2: Final = Query(
+Q2: Final = Summary(
     name="movies-q2",
     header=("country", "budget"),
     inputs=(Input(MOVIES, films.budgets, films.sum_budgets),),
     partial=only_input,
     answer=films.top_countries,
 )
-Q3: Final = Query(
+Q3: Final = Summary(
     name="movies-q3",
     header=("extreme", "id", "title", "mean_rating"),
     inputs=(Input(MOVIES, films.titles, films.distinct_titles), Input(RATINGS, ratings.fold, ratings.combine)),
     partial=films.rated_extremes,
     answer=films.best_and_worst,
 )
-Q4: Final = Query(
+Q4: Final = Summary(
     name="movies-q4",
     header=("actor", "appearances"),
     inputs=(Input(MOVIES, films.listings, films.sum_listings), Input(CREDITS, films.casts, as_they_are)),
     partial=films.appearances,
     answer=films.top_actors,
 )
-Q5: Final = Query(
+Q5: Final = Summary(
     name="movies-q5",
     header=("label", "films", "mean_rate"),
     inputs=(Input(OVERVIEWS, films.rates, films.sum_rates),),

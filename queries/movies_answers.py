@@ -29,7 +29,7 @@ from queries.columns import (
     sum_by,
     table_of,
 )
-from queries.model import Options
+from queries.model import Given, Options, Row
 
 Tables = Mapping[str, pa.Table]
 Rows = Sequence[Sequence[str]]
@@ -48,22 +48,22 @@ RATES: Final = schema(label=pa.string(), films=pa.int64(), rate_units=pa.string(
 # --- 1: films of Argentina and Spain, 2000 to 2009
 
 
-def films_of_both(batch: pa.Table, _: Options) -> pa.Table:
+def films_of_both(batch: pa.Table, _: Given) -> pa.Table:
     years = _years(batch)
     both = lists_have(batch, "countries", "Argentina") & lists_have(batch, "countries", "Spain")
     films = keep(batch, both & (years >= 2000) & (years < 2010))
     return table_of(FILMS, films["movie_id"], films["title"], pc.binary_join(films["genres"], "|"))
 
 
-def films_by_id(partials: pa.Table, _: Options) -> Rows:
-    rows = sorted(rows_of(partials))
-    return [(str(movie_id), title, genres) for movie_id, title, genres in rows]
+def film_line(film: Row) -> Sequence[str]:
+    movie_id, title, genres = film
+    return str(movie_id), title, genres
 
 
 # --- 2: the countries that spent most on their own
 
 
-def budgets(batch: pa.Table, _: Options) -> pa.Table:
+def budgets(batch: pa.Table, _: Given) -> pa.Table:
     films = keep(batch, (list_lengths(batch, "countries") == 1) & are_set(batch, "budget"))
     return sum_budgets(table_of(BUDGETS, pc.list_flatten(films["countries"]), films["budget"]))
 
@@ -83,7 +83,7 @@ def top_countries(partials: pa.Table, _: Options) -> Rows:
 # --- 3: the best and the worst rated film of Argentina since 2000
 
 
-def titles(batch: pa.Table, _: Options) -> pa.Table:
+def titles(batch: pa.Table, _: Given) -> pa.Table:
     return distinct_titles(_of_argentina(batch).select(TITLES.names))
 
 
@@ -122,7 +122,7 @@ def _extremes(rated: Sequence[Rated]) -> list[Rated]:
 # --- 4: the actors of the films of query 3, rated or not
 
 
-def listings(batch: pa.Table, _: Options) -> pa.Table:
+def listings(batch: pa.Table, _: Given) -> pa.Table:
     """How often a film is listed: so often does its cast count."""
     films = _of_argentina(batch)
     return sum_listings(table_of(LISTINGS, films["movie_id"], np.ones(films.num_rows, dtype=np.int64)))
@@ -132,7 +132,7 @@ def sum_listings(blocks: pa.Table) -> pa.Table:
     return sum_by(blocks, "movie_id")
 
 
-def casts(batch: pa.Table, _: Options) -> pa.Table:
+def casts(batch: pa.Table, _: Given) -> pa.Table:
     """Any film may turn out to count: the films can come after their casts."""
     return keep(batch, list_lengths(batch, "cast") > 0)
 
@@ -168,7 +168,7 @@ def overviews(batch: pa.Table, options: Options) -> pa.Table:
     )
 
 
-def rates(batch: pa.Table, _: Options) -> pa.Table:
+def rates(batch: pa.Table, _: Given) -> pa.Table:
     rows = rows_of(batch.select(["label", "rate"]))
     return sum_rates(from_rows(RATES, [(label, 1, exact.to_text(exact.units(rate))) for label, rate in rows]))
 

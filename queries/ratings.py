@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queries.columns import schema, sum_by, table_of
-from queries.model import Options
+from queries.model import Given
 
 BLOCK: Final = schema(movie_id=pa.int64(), half_stars=pa.int64(), ratings=pa.int64())
 
@@ -21,7 +21,7 @@ ONE_RATING: Final = 2**32  # above any sum of half stars of a batch: 400 million
 MOST_ROWS: Final = 2**20  # a double is exact up to 2**53, so up to 2**21 of ONE_RATING
 
 
-def fold(batch: pa.Table, _: Options) -> pa.Table:
+def fold(batch: pa.Table, _: Given) -> pa.Table:
     ids, half_stars = batch["movie_id"].to_numpy(), batch["half_stars"].to_numpy()
     return _count(ids, half_stars) if _is_countable(ids) else _group(ids, half_stars)
 

@@ -5,7 +5,7 @@ What Kafka keeps is kept: records of one topic and partition stay in order, noth
 
 import asyncio
 import random
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +35,8 @@ class World:
     merges: dict[str, bytes] = field(default_factory=dict)  # of one client: its partials are in one partition
     logs: dict[tuple[str, int], deque[Record]] = field(default_factory=lambda: defaultdict(deque))
     answers: dict[tuple[ClientId, str], list[Answer]] = field(default_factory=lambda: defaultdict(list))
+    sent: Counter[tuple[ClientId, str]] = field(default_factory=Counter)  # rows in batches, by kind of file
+    counted: dict[tuple[ClientId, str], int] = field(default_factory=dict)  # rows folded
 
     def __post_init__(self) -> None:
         self.states = [{} for _ in range(self.partitions)]
@@ -43,14 +45,19 @@ class World:
         """Each file in pieces of any size, each piece's rows to their partitions, then the end to all of them."""
         for file in self.dataset.files:
             about = About("batch", client, self.dataset.name, file.kind, options=options.to_dict())
-            parser = Parser(file)
-            for piece in self._pieces((folder / file.filename).read_bytes()):
-                if self.chance.random() < 0.3:
-                    parser = Parser(file, parser.header, parser.tail)  # another gateway goes on
-                self._send(about, file, parser.feed(piece).table)
-            self._send(about, file, parser.finish().table)
+            single = folder / file.filename
+            for path in [single] if single.exists() else sorted((folder / file.kind).glob("*.csv")):
+                self._upload(about, file, path)
             for partition in range(self.partitions):
                 self.logs[file.kind, partition].append((replaced(about, "end"), b"{}"))
+
+    def _upload(self, about: About, file: File, path: Path) -> None:
+        parser = Parser(file)
+        for piece in self._pieces(path.read_bytes()):
+            if self.chance.random() < 0.3:
+                parser = Parser(file, parser.header, parser.tail)  # another gateway goes on
+            self._send(about, file, parser.feed(piece).table)
+        self._send(about, file, parser.finish().table)
 
     def abort(self, client: ClientId) -> None:
         """As the gateway does it: behind whatever of the client's files is on its way."""
@@ -78,8 +85,9 @@ class World:
 
     def _send(self, about: About, file: File, rows: pa.Table) -> None:
         where = partitions_of(np.asarray(rows.column(file.key).to_numpy(), dtype=np.int64), self.partitions)
+        self.sent[about.client_id, file.kind] += rows.num_rows
         for partition in range(self.partitions):
-            own = rows.filter(pa.array(where == partition))
+            own = rows if file.is_broadcast else rows.filter(pa.array(where == partition))
             if own.num_rows:
                 self.logs[file.kind, partition].append((about, encode(own)))
 
@@ -94,7 +102,7 @@ class World:
         )
         datasets: Mapping[str, Dataset] = {self.dataset.name: self.dataset}
         if topic == PARTIALS:
-            await merge(one(event), self.merges, datasets, self.partitions, self._answer)
+            await merge(one(event), self.merges, datasets, self.partitions, self._answer, self._outgoing)
         else:
             await fold(one(event), self.states[partition], datasets, self._outgoing, self.label)
 
@@ -102,7 +110,10 @@ class World:
         self.logs[record.topic, record.partition or 0].append((record.about, record.value))
 
     async def _answer(self, answer: Answer) -> None:
-        self.answers[answer.client_id, answer.query].append(answer)
+        if answer.state == "counted":
+            self.counted[answer.client_id, answer.query] = answer.rows
+        else:
+            self.answers[answer.client_id, answer.query].append(answer)
 
 
 def replaced(about: About, kind: Any) -> About:

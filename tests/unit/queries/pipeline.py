@@ -1,17 +1,18 @@
 """From fields of text to the rows of an answer, in one piece or cut and shuffled as a cluster might do it."""
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from queries.columns import from_rows
+from queries.columns import from_rows, in_order, rows_of
 from queries.keys import partitions_of
-from queries.model import File, Input, Options, Query, Rejected
+from queries.model import File, Given, Input, Listing, Options, Query, Rejected, Summary
 
 Answer = list[tuple[str, ...]]
 Batches = Mapping[str, pa.Table]  # all rows of a kind of file
+Fold = Callable[[Input, pa.Table, Given], pa.Table]
 
 
 def batch(file: File, rows: Iterable[Sequence[str]]) -> pa.Table:
@@ -22,23 +23,41 @@ def batch(file: File, rows: Iterable[Sequence[str]]) -> pa.Table:
 
 def answer(query: Query, batches: Batches, options: Options | None = None) -> Answer:
     """In one piece: one batch a file, one partition."""
-    options = options or Options()
-    combined = {each.file.kind: each.combine(each.fold(batches[each.file.kind], options)) for each in query.inputs}
-    return _texts(query.answer(query.partial(combined, options), options))
+    return _answer(query, [batches], lambda input_, rows, given: input_.combine(input_.fold(rows, given)), options)
 
 
 def answer_of_pieces(
     query: Query, batches: Batches, partitions: int, rng: random.Random, options: Options | None = None
 ) -> Answer:
+    pieces = _partitioned(query, batches, partitions)
+    rng.shuffle(pieces)
+    return _answer(query, pieces, lambda input_, rows, given: _combined(input_, rows, rng, given), options)
+
+
+def _answer(query: Query, pieces: Sequence[Batches], fold: Fold, options: Options | None) -> Answer:
     options = options or Options()
-    partials = [
-        query.partial(
-            {each.file.kind: _combined(each, piece[each.file.kind], rng, options) for each in query.inputs}, options
-        )
-        for piece in _partitioned(query, batches, partitions)
-    ]
-    rng.shuffle(partials)
-    return _texts(query.answer(pa.concat_tables(partials), options))
+    states = [folded(query, piece, fold, options) for piece in pieces]
+    match query:
+        case Summary():
+            return _texts(query.answer(pa.concat_tables([query.partial(state, options) for state in states]), options))
+        case Listing():
+            (listed,) = (each.file.kind for each in query.inputs if not each.file.is_broadcast)
+            rows = in_order(pa.concat_tables([state[listed] for state in states]))
+            return _texts([query.write(row) for row in rows_of(rows)])
+    raise AssertionError(query)
+
+
+def folded(query: Query, piece: Batches, fold: Fold, options: Options) -> dict[str, pa.Table]:
+    """The state of one partition: broadcast files first, for the others may need them."""
+    states: dict[str, pa.Table] = {}
+    for each in sorted(query.inputs, key=lambda input_: not input_.file.is_broadcast):
+        references = {kind: state for kind, state in states.items() if _input(query, kind).file.is_broadcast}
+        states[each.file.kind] = fold(each, piece[each.file.kind], Given(options, references))
+    return states
+
+
+def _input(query: Query, kind: str) -> Input:
+    return next(each for each in query.inputs if each.file.kind == kind)
 
 
 def _partitioned(query: Query, batches: Batches, partitions: int) -> list[dict[str, pa.Table]]:
@@ -47,15 +66,16 @@ def _partitioned(query: Query, batches: Batches, partitions: int) -> list[dict[s
         rows = batches[each.file.kind]
         places = partitions_of(rows[each.file.key].to_numpy(), partitions)
         for partition, piece in enumerate(pieces):
-            piece[each.file.kind] = rows.filter(pa.array(np.equal(places, partition)))
+            own = rows.filter(pa.array(np.equal(places, partition)))
+            piece[each.file.kind] = rows if each.file.is_broadcast else own
     return pieces
 
 
-def _combined(input_: Input, rows: pa.Table, rng: random.Random, options: Options) -> pa.Table:
+def _combined(input_: Input, rows: pa.Table, rng: random.Random, given: Given) -> pa.Table:
     """Any cut into batches, then blocks combined a few at a time, in any order."""
     cuts = sorted(rng.randint(0, rows.num_rows) for _ in range(rng.randint(0, 4)))
     ends = zip([0, *cuts], [*cuts, rows.num_rows], strict=True)
-    blocks = [input_.fold(rows.slice(start, end - start), options) for start, end in ends]
+    blocks = [input_.fold(rows.slice(start, end - start), given) for start, end in ends]
     while len(blocks) > 1:
         rng.shuffle(blocks)
         some = rng.randint(2, len(blocks))

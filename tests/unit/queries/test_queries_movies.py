@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from queries.datasets import DATASETS
-from queries.model import Options, Query
+from queries.model import Given, Options, Query
 from queries.movies import CREDITS, MOVIES, MOVIES_DATASET, OVERVIEWS, Q1, Q2, Q3, Q4, Q5, RATINGS
 from tests.unit.queries.pipeline import answer, batch
 
@@ -129,7 +129,7 @@ def test_query_3_is_empty_when_no_film_is_rated() -> None:
 
 def test_query_3_compares_means_that_are_the_same_double() -> None:
     """60,000,001 ratings and more would be needed for such a pair: here the sums come ready."""
-    rows = Q3.inputs[0].fold(films(film(1, "Argentina"), film(2, "Argentina", title="U"))["movies"], Options())
+    rows = Q3.inputs[0].fold(films(film(1, "Argentina"), film(2, "Argentina", title="U"))["movies"], Given(Options()))
     many = 2**60
     sums = pa.table({"movie_id": [1, 2], "half_stars": [many, many + 1], "ratings": [many // 4, many // 4]})
     partial = Q3.partial({"movies": rows, "ratings": sums}, Options())
