@@ -4,8 +4,12 @@ Invariant: memory does not grow with an answer; one part is held at a time.
 """
 
 import asyncio
+import contextlib
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 from cauce.messages import Answer, ClientId, from_json
@@ -19,8 +23,42 @@ from gateway.view import AnswerPlaces
 COMMENT_SECONDS: Final = 10.0
 STREAMS: Final = 16  # answers read at once; each has a consumer of its own
 POLL_AGAIN_SECONDS: Final = 1
+RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 Parts = dict[tuple[str, str], str]  # event and which one → its JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Bytes `start` to before `end` of an answer of `size` bytes."""
+
+    stream: AsyncIterator[bytes]
+    start: int
+    end: int
+    size: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.end - self.start == self.size
+
+    def headers(self) -> dict[str, str]:
+        headers = {"Accept-Ranges": "bytes", "Content-Length": str(self.end - self.start)}
+        return (
+            headers if self.is_whole else headers | {"Content-Range": f"bytes {self.start}-{self.end - 1}/{self.size}"}
+        )
+
+
+def byte_range(wanted: str, size: int) -> tuple[int, int]:
+    """`bytes=5-`, `bytes=5-9` or `bytes=-5`; what is not understood is the whole, as HTTP has it."""
+    match = RANGE.fullmatch(wanted)
+    if match is None or not (match[1] or match[2]):
+        return 0, size
+    first, last = match[1], match[2]
+    start = int(first) if first else max(0, size - int(last))
+    end = min(size, int(last) + 1) if first and last else size
+    if start >= size or end <= start:
+        raise Problem(416, "bad-range", f"the answer has {size} bytes", {"Content-Range": f"bytes */{size}"})
+    return start, end
 
 
 class Answers:
@@ -28,8 +66,8 @@ class Answers:
         self._shared = shared
         self._streams = asyncio.Semaphore(STREAMS)
 
-    async def csv(self, client_id: ClientId, name: str) -> AsyncIterator[bytes]:
-        """The answer, if there is one; errors are raised before the first byte."""
+    async def csv(self, client_id: ClientId, name: str, wanted: str) -> "Download":
+        """The answer, or what the header `Range` wants of it. Errors are raised before the first byte."""
         client = await self._shared.client(client_id)
         query = find_query(dataset_of(session_of(client)), name)
         state, reason = query_state(query, client)
@@ -40,21 +78,30 @@ class Answers:
             raise Problem(422, "no-answer", f"{name} failed: {reason}")
         if state == "waiting":
             raise later(409, "not-ready", f"{name} waits for its files or is at work; ask again", POLL_AGAIN_SECONDS)
-        parts = self._read(client.answers[name])
+        places = client.answers[name]
+        start, end = byte_range(wanted, places.size_bytes)
+        parts = self._read(places, start, end)
         await self._streams.acquire()
         try:
-            first = await asyncio.to_thread(next, parts)
+            first = await asyncio.to_thread(next, parts, b"")
         except BaseException:
             self._streams.release()
             raise
-        return self._stream(first, parts)
+        return Download(self._stream(first, parts), start, end, places.size_bytes)
 
-    def _read(self, places: AnswerPlaces) -> Iterator[bytes]:
-        offsets = [places.offsets[part] for part in range(places.parts)]
+    def _read(self, places: AnswerPlaces, start: int, end: int) -> Iterator[bytes]:
+        """The bytes from `start` to before `end`. Only the parts that hold them are read."""
+        begins = list(accumulate((places.sizes[part] for part in range(places.parts)), initial=0))
+        wanted = [part for part in range(places.parts) if begins[part] < end and begins[part + 1] > start]
+        if not wanted:
+            return
         settings = self._shared.settings
-        topic = settings.topic_prefix + ANSWERS.name
-        for value in read_at(settings.kafka_client(), topic, places.partition, offsets):
-            yield from_json(Answer, value).csv.encode()
+        topic, offsets = settings.topic_prefix + ANSWERS.name, [places.offsets[part] for part in wanted]
+        values = read_at(settings.kafka_client(), topic, places.partition, offsets)
+        with contextlib.closing(values):
+            for part, value in zip(wanted, values, strict=True):
+                text = from_json(Answer, value).csv.encode()
+                yield text[max(start - begins[part], 0) : end - begins[part]]
 
     async def _stream(self, first: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
         try:
@@ -90,9 +137,10 @@ class Answers:
         if client is None:
             return None
         whole = describe(client, self._shared.view.expires_at(client))
-        uploads, queries = whole.pop("uploads"), whole.pop("queries")
+        uploads, files, queries = whole.pop("uploads"), whole.pop("files"), whole.pop("queries")
         return (
             {("session", ""): dumped(whole)}
+            | {("file", file["kind"]): dumped(file) for file in files}
             | {("upload", upload["id"]): dumped(upload) for upload in uploads}
             | {("query", query["query"]): dumped(query) for query in queries}
         )

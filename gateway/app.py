@@ -14,7 +14,7 @@ from cauce.errors import ConfigError
 from cauce.messages import ClientId, UploadId
 from cauce.provision import ensure_our_topics
 from cauce.settings import Settings
-from cauce.topics import SESSIONS, UPLOADS
+from cauce.topics import ANSWERS, SESSIONS, UPLOADS
 from gateway import pages, problems, tus
 from gateway.answers import Answers
 from gateway.metrics import Metrics
@@ -52,7 +52,7 @@ async def open_session(request: Request, wish: Wish) -> dict[str, Any]:
 async def show_session(request: Request) -> dict[str, Any]:
     shared: Shared = request.app.state.shared
     client_id = shared.caller(request)
-    await shared.view.catch_up(client_id, SESSIONS.name, UPLOADS.name)
+    await shared.view.catch_up(client_id, SESSIONS.name, UPLOADS.name, ANSWERS.name)
     client = await shared.client(client_id)
     return describe(client, shared.view.expires_at(client))
 
@@ -74,8 +74,17 @@ async def events(request: Request) -> StreamingResponse:
 @router.get("/sessions/{client_id}/answers/{query}", summary="the answer of a query, as CSV")
 async def show_answer(request: Request, query: str) -> StreamingResponse:
     answers: Answers = request.app.state.answers
-    stream = await answers.csv(request.app.state.shared.caller(request), query)
-    return StreamingResponse(stream, media_type="text/csv")
+    client_id = request.app.state.shared.caller(request)
+    download = await answers.csv(client_id, query, request.headers.get("range", ""))
+    status = 200 if download.is_whole else 206
+    return StreamingResponse(download.stream, status, headers=download.headers(), media_type="text/csv")
+
+
+@router.post("/sessions/{client_id}/folders/{kind}/complete", summary="say that all files of a folder were sent")
+async def complete_folder(request: Request, kind: str, files: int | None = None) -> dict[str, Any]:
+    uploads: Uploads = request.app.state.uploads
+    folder = await uploads.close_folder(request.app.state.shared.caller(request), kind, files)
+    return {"kind": kind, "files": folder.files, "rows": folder.rows, "rejected": dict(folder.rejected)}
 
 
 @router.options("/sessions/{client_id}/uploads", status_code=204, summary="what of tus is spoken here")

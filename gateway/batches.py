@@ -1,6 +1,7 @@
 """Rows as records: each row to the partition of its key, a batch of moderate size per record. No Kafka in here.
 
-Invariant: every row is in exactly one record, in the order of the file within its partition.
+Invariant: every row is in exactly one record, in the order of the file within its partition; a row of a broadcast file
+is in one record of every partition.
 """
 
 import json
@@ -33,20 +34,27 @@ class Scribe:
     def batches(self, file: File, table: pa.Table) -> Iterator[Record]:
         if not table.num_rows:
             return
+        if file.is_broadcast:
+            for partition in range(self.partitions):
+                yield from self._batches(file, table, partition)
+            return
         where = partitions_of(table[file.key].to_numpy(), self.partitions)
         order = np.argsort(where, kind="stable")
         sorted_table = table.take(order).combine_chunks()
         ends = np.searchsorted(where[order], np.arange(self.partitions), side="right")
         first = 0
         for partition, end in enumerate(ends.tolist()):
-            for rows in pieces(sorted_table.slice(first, end - first)):
-                about = self._about("batch", file.kind, rows=rows.num_rows)
-                yield Record(self.prefix + file.kind, partition, self.client_id, encode(rows), about.headers())
+            yield from self._batches(file, sorted_table.slice(first, end - first), partition)
             first = end
 
+    def _batches(self, file: File, table: pa.Table, partition: int) -> Iterator[Record]:
+        for rows in pieces(table):
+            about = self._about("batch", file.kind, rows=rows.num_rows)
+            yield Record(self.prefix + file.kind, partition, self.client_id, encode(rows), about.headers())
+
     def ends(self, file: File, upload: Upload) -> Iterator[Record]:
-        """To every partition, in the transaction with the last rows: nothing can follow."""
-        value = json.dumps({"rows": upload.rows, "rejected": dict(upload.rejected)}).encode()
+        """To every partition, in the transaction with the last rows, or behind all of them: nothing can follow."""
+        value = json.dumps({"rows": upload.rows, "rejected": dict(upload.rejected), "sent": upload.sent}).encode()
         about = self._about("end", file.kind)
         for partition in range(self.partitions):
             yield Record(self.prefix + file.kind, partition, self.client_id, value, about.headers())

@@ -7,7 +7,7 @@ offset that counts open transactions: whoever waits for that sees what those tra
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -135,7 +135,7 @@ class Follower:
                 log.warning("reading goes on after an error", extra={"topic": topic, "reason": error.str()})
 
 
-def read_at(client: Mapping[str, str], topic: str, partition: int, offsets: Sequence[int]) -> Iterator[bytes]:
+def read_at(client: Mapping[str, str], topic: str, partition: int, offsets: Sequence[int]) -> Generator[bytes]:
     """The values of these records, in this order, one at a time. Blocks."""
     small = {"queued.max.messages.kbytes": 4 << 10, "queued.min.messages": 1, "enable.partition.eof": False}
     consumer = Consumer(consumer_config(client) | small, logger=log)

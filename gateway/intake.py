@@ -114,6 +114,7 @@ class Intake:
             header=tuple(self._parser.header),
             rows=before.rows + piece.rows,
             rejected=added(before.rejected, piece.rejected),
+            sent=before.sent + piece.table.num_rows,
         )
 
     async def _commit(self) -> None:
@@ -141,7 +142,7 @@ class Intake:
 
     def _write(self, tables: list[pa.Table], progress: Upload) -> None:
         batches = self._scribe.batches(self._file, pa.concat_tables(tables)) if tables else ()
-        ends = self._scribe.ends(self._file, progress) if progress.complete else ()
+        ends = self._scribe.ends(self._file, progress) if progress.complete and not self._file.is_folder else ()
         self._live.publisher.publish(chain(batches, ends), [self._scribe.progress(progress)])
 
     async def _fail(self, error: BadUpload) -> None:

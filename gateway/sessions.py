@@ -10,6 +10,8 @@ import asyncio
 import logging
 import random
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -24,11 +26,12 @@ from gateway.tokens import new_client_id
 from gateway.uploads import upload_transactional_id
 from gateway.view import ENDING, Client
 from queries.datasets import DATASETS
-from queries.model import Dataset, Options, Query
+from queries.model import Dataset, File, Options, Query
 
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS: Final = 10.0
+AT_ONCE: Final = 8  # producers that a fence makes: a folder may have many files
 
 
 class Sessions:
@@ -56,7 +59,13 @@ class Sessions:
             "dataset": dataset,
             "options": dict(session.options),
             "files": [
-                {"kind": file.kind, "filename": file.filename, "columns": list(file.columns)}
+                {
+                    "kind": file.kind,
+                    "filename": file.filename,
+                    "columns": list(file.columns),
+                    "folder": file.is_folder,
+                    "after": list(file.after),
+                }
                 for file in DATASETS[dataset].files
             ],
             "queries": [query.name for query in DATASETS[dataset].queries],
@@ -90,17 +99,25 @@ class Sessions:
     async def _end(self, session: Session) -> None:
         settings, client_id = self._shared.settings, session.client_id
         scribe = self._shared.scribe(session)
-        uploads = [UploadId(file.kind) for file in dataset_of(session).files]
+        kinds = [UploadId(file.kind) for file in dataset_of(session).files]
         transactional_id = f"{settings.topic_prefix}session.{client_id}"
         publisher = await asyncio.to_thread(Publisher.take_over, settings.kafka_client(), transactional_id)
         try:
             ending = self._record(client_id, replace(session, expires_at=ENDING))
             await asyncio.to_thread(publisher.publish, [], [ending])
-            await asyncio.gather(*(asyncio.to_thread(self._fence, client_id, upload) for upload in uploads))
-            gone = [*(scribe.forget(upload) for upload in uploads), self._record(client_id, None)]
+            await self._fence_all(client_id, kinds)
+            await self._view.catch_up(client_id, UPLOADS.name)  # nobody adds to a folder any more
+            members = [known for known in self._view.uploads(client_id) if known not in kinds]
+            await self._fence_all(client_id, members)
+            gone = [*(scribe.forget(upload) for upload in (*kinds, *members)), self._record(client_id, None)]
             await asyncio.to_thread(publisher.publish, scribe.aborts(), gone)
         finally:
             await asyncio.to_thread(publisher.close)
+
+    async def _fence_all(self, client_id: ClientId, uploads: Sequence[UploadId]) -> None:
+        for start in range(0, len(uploads), AT_ONCE):
+            few = uploads[start : start + AT_ONCE]
+            await asyncio.gather(*(asyncio.to_thread(self._fence, client_id, upload) for upload in few))
 
     def _fence(self, client_id: ClientId, upload_id: UploadId) -> None:
         settings = self._shared.settings
@@ -118,7 +135,8 @@ def describe(client: Client, expires_at: float) -> dict[str, Any]:
     session = session_of(client)
     return {
         **describe_session(session, expires_at),
-        "uploads": [describe_upload(upload) for upload in client.uploads.values()],
+        "uploads": [describe_upload(upload) for upload in client.uploads.values() if not upload.files],
+        "files": [describe_file(file, client) for file in dataset_of(session).all_files],
         "queries": [describe_query(query, client) for query in dataset_of(session).queries],
     }
 
@@ -129,6 +147,24 @@ def describe_session(session: Session, expires_at: float) -> dict[str, Any]:
         "dataset": session.dataset,
         "options": dict(session.options),
         "expires_at": expires_at,
+    }
+
+
+def describe_file(file: File, client: Client) -> dict[str, Any]:
+    """Where the rows of a kind of file are. Once it has ended, what was sent is what was folded."""
+    uploads = client.members(file.kind)
+    rejected = Counter[str]()
+    for upload in uploads:
+        rejected.update(upload.rejected)
+    batches, folded = client.folded.get(file.kind, (None, None))
+    return {
+        "kind": file.kind,
+        "ended": file.kind in client.folded,
+        "rows": sum(upload.rows for upload in uploads),
+        "rejected": dict(rejected),
+        "sent": sum(upload.sent for upload in uploads),
+        "batches": batches,
+        "folded": folded,
     }
 
 
@@ -157,9 +193,9 @@ def query_state(query: Query, client: Client) -> tuple[str, str]:
     if places is not None and places.whole:
         return places.state, places.reason
     for input_ in query.inputs:
-        upload = client.uploads.get(UploadId(input_.file.kind))
-        if upload is not None and upload.failed:  # it would wait for ever
-            return "failed", f"{upload.failed}; this query needs {upload.file}"
+        for upload in client.members(input_.file.kind):
+            if upload.failed:  # it would wait for ever
+                return "failed", f"{upload.failed}; this query needs {upload.file}"
     return "waiting", ""
 
 

@@ -3,10 +3,15 @@
 Invariant: whoever writes has taken the upload over, in this order: init_transactions (a former writer is fenced, its
 open transaction ended), read `sessions` and `uploads` to their ends, go on from there. A kind of file has one upload,
 so the kind is its id, and two replicas that create it at once are one after the other.
+
+A folder is a kind with any number of uploads. Its id is the kind, too, and whoever creates an upload in it, or closes
+it, has taken that over: so nothing can be added to a folder that is closed, and its end follows all of its rows.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
 from cauce.errors import CauceError
 from cauce.messages import ClientId, Upload, UploadId
@@ -30,26 +35,53 @@ class Uploads:
     async def create(self, client_id: ClientId, length: int, given: Mapping[str, str]) -> Upload:
         client = await self._latest(client_id)
         file, name = which_file(dataset_of(session_of(client)), given)
-        upload_id = UploadId(file.kind)
+        upload_id = id_in_folder(file, name) if file.is_folder else UploadId(file.kind)
         if not length:
             raise Problem(422, "bad-file", f"{name} is empty: not even a header line is in it", file=name)
+        refuse_if_early(client, file, name)
         if upload_id in client.uploads:
             return same(client.uploads[upload_id], name, length)
-        async with self._shared.seats.hold((client_id, upload_id), self._take_over(client_id, upload_id)) as (live, _):
-            if live.progress is not None:
+        holder = UploadId(file.kind)
+        async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder)) as (live, _):
+            if file.is_folder:
+                refuse_if_closed(live, file, name)
+                if upload_id in client.uploads:  # the view has caught up
+                    return same(client.uploads[upload_id], name, length)
+            elif live.progress is not None:
                 return same(live.progress, name, length)
             upload = Upload(client_id, upload_id, file.kind, name, length)
             scribe = self._shared.scribe(session_of(client))
             await asyncio.to_thread(live.publisher.publish, [], [scribe.progress(upload)])
-            live.progress = upload
+            if not file.is_folder:
+                live.progress = upload
             return upload
+
+    async def close_folder(self, client_id: ClientId, kind: str, files: int | None) -> Upload:
+        """The folder is complete: tell every partition. `files` is how many the client has sent, if it says so."""
+        client = await self._latest(client_id)
+        files_of_kind = [each for each in dataset_of(session_of(client)).files if each.kind == kind and each.is_folder]
+        if not files_of_kind:
+            raise Problem(
+                404, "not-found", f"{kind} is no folder of this session's dataset; only folders are completed"
+            )
+        holder = UploadId(kind)
+        async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder)) as (live, _):
+            if live.progress is not None:
+                return live.progress
+            members = client.members(kind)
+            refuse_if_incomplete(members, kind, files)
+            folder = folder_of(client_id, kind, members)
+            scribe = self._shared.scribe(session_of(client))
+            await asyncio.to_thread(
+                live.publisher.publish, scribe.ends(files_of_kind[0], folder), [scribe.progress(folder)]
+            )
+            live.progress = folder
+            return folder
 
     async def find(self, client_id: ClientId, upload_id: UploadId) -> Upload:
         """How far it is, exactly: what committed transactions hold at this moment."""
         client = await self._latest(client_id)
-        if upload_id not in client.uploads:
-            raise no_upload(upload_id)
-        return client.uploads[upload_id]
+        return known(client, upload_id)
 
     async def write(
         self,
@@ -90,9 +122,7 @@ class Uploads:
     async def remove(self, client_id: ClientId, upload_id: UploadId) -> bool:
         """Take away an upload that was not begun. False: it was, and only the end of the session takes its rows out."""
         client = await self._latest(client_id)
-        if upload_id not in client.uploads:
-            raise no_upload(upload_id)
-        if client.uploads[upload_id].offset:
+        if known(client, upload_id).offset:
             return False
         scribe = self._shared.scribe(session_of(client))
         async with self._shared.seats.hold((client_id, upload_id), self._take_over(client_id, upload_id)) as (live, _):
@@ -137,10 +167,67 @@ def upload_transactional_id(prefix: str, client_id: ClientId, upload_id: UploadI
 
 
 def file_of(client: Client, upload_id: UploadId) -> File:
+    kind, _, in_folder = upload_id.partition(".")
     for file in dataset_of(session_of(client)).files:
-        if file.kind == upload_id:
+        if file.kind == kind and file.is_folder == bool(in_folder):
             return file
     raise no_upload(upload_id)
+
+
+def id_in_folder(file: File, name: str) -> UploadId:
+    """The same file of a folder has the same id at every replica."""
+    return UploadId(f"{file.kind}.{sha256(name.encode()).hexdigest()[:16]}")
+
+
+def folder_of(client_id: ClientId, kind: str, members: Sequence[Upload]) -> Upload:
+    """What is kept of a folder that is closed."""
+    rejected = Counter[str]()
+    for member in members:
+        rejected.update(member.rejected)
+    return Upload(
+        client_id,
+        UploadId(kind),
+        kind,
+        f"{kind}/",
+        length=sum(member.length for member in members),
+        offset=sum(member.length for member in members),
+        rows=sum(member.rows for member in members),
+        rejected=dict(rejected),
+        sent=sum(member.sent for member in members),
+        files=len(members),
+    )
+
+
+def refuse_if_early(client: Client, file: File, name: str) -> None:
+    """What a fold needs at hand has to be there before the rows that it folds."""
+    for kind in file.after:
+        upload = client.uploads.get(UploadId(kind))
+        if upload is None or not upload.complete:
+            detail = f"{name} needs {kind}, which is not here yet; upload that first, then send this one again"
+            raise Problem(409, "too-early", detail, file=name, missing=kind)
+
+
+def refuse_if_closed(live: Live, file: File, name: str) -> None:
+    if live.progress is not None:
+        detail = f"{name}: the folder {file.kind} was closed with {live.progress.files} files; open another session"
+        raise Problem(409, "closed", detail, file=name)
+
+
+def refuse_if_incomplete(members: Sequence[Upload], kind: str, files: int | None) -> None:
+    if not members:
+        raise Problem(409, "incomplete", f"the folder {kind} has no files yet; upload at least one")
+    if missing := [member.name for member in members if not member.complete]:
+        detail = f"the folder {kind} is not complete: {', '.join(sorted(missing)[:5])} has not ended or has failed"
+        raise Problem(409, "incomplete", detail)
+    if files is not None and files != len(members):
+        raise Problem(409, "incomplete", f"the folder {kind} has {len(members)} files, not {files}; send the others")
+
+
+def known(client: Client, upload_id: UploadId) -> Upload:
+    upload = client.uploads.get(upload_id)
+    if upload is None or upload.files:
+        raise no_upload(upload_id)
+    return upload
 
 
 def no_upload(upload_id: UploadId) -> Problem:

@@ -39,14 +39,19 @@ class AnswerPlaces:
     """Where the parts of an answer are; the text itself stays in Kafka."""
 
     state: str
-    parts: int
+    parts: int = 0  # not known before the last one is there
     reason: str = ""
     partition: int = 0
     offsets: dict[int, int] = field(default_factory=dict)  # by part
+    sizes: dict[int, int] = field(default_factory=dict)  # of the text, in bytes
 
     @property
     def whole(self) -> bool:
-        return len(self.offsets) == self.parts
+        return 0 < self.parts == len(self.offsets)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(self.sizes.values())
 
 
 @dataclass(slots=True)
@@ -54,6 +59,7 @@ class Client:
     session: Session | None = None
     uploads: dict[UploadId, Upload] = field(default_factory=dict)
     answers: dict[str, AnswerPlaces] = field(default_factory=dict)
+    folded: dict[str, tuple[int, int]] = field(default_factory=dict)  # batches and rows, by kind of file that has ended
     long_tails: dict[UploadId, tuple[int, int]] = field(default_factory=dict)  # partition and offset of the record
     active_at: float = 0.0
 
@@ -62,6 +68,10 @@ class Client:
             return ENDING
         renewed = max(self.session.expires_at, self.active_at + ttl_seconds)
         return min(renewed, self.session.created_at + KEPT_MS / 1000)
+
+    def members(self, kind: str) -> list[Upload]:
+        """The uploads of a kind of file."""
+        return [upload for upload in self.uploads.values() if upload.file == kind and not upload.files]
 
     @property
     def empty(self) -> bool:
@@ -141,6 +151,11 @@ class View:
         """Also one that is being ended."""
         client = self._clients.get(client_id)
         return client.session if client else None
+
+    def uploads(self, client_id: ClientId) -> list[UploadId]:
+        """Also of a session that is being ended."""
+        client = self._clients.get(client_id)
+        return list(client.uploads) if client else []
 
     async def upload(self, client_id: ClientId, upload_id: UploadId) -> Upload | None:
         """With all of its tail."""
@@ -240,6 +255,7 @@ class View:
             case None:
                 client.session = None
                 client.answers.clear()
+                client.folded.clear()
         if client.empty:
             del self._clients[ClientId(client_id)]
         for changed in self._listeners.get(ClientId(client_id), ()):
@@ -266,7 +282,12 @@ def slim(message: Message) -> Message:
 
 
 def _note(client: Client, answer: Answer, seen: Seen) -> None:
+    if answer.state == "counted":
+        client.folded[answer.query] = (answer.batches, answer.rows)
+        return
     places = client.answers.get(answer.query)
-    if places is None:
-        places = client.answers[answer.query] = AnswerPlaces(answer.state, answer.parts, answer.reason, seen.partition)
+    if places is None or answer.state == "failed":  # a listing may fail when some of it is written
+        places = client.answers[answer.query] = AnswerPlaces(answer.state, 0, answer.reason, seen.partition)
     places.offsets[answer.part] = seen.offset
+    places.sizes[answer.part] = answer.size
+    places.parts = max(places.parts, answer.parts)

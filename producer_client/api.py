@@ -7,10 +7,11 @@ Invariant: whichever gateway dies, a call here goes on with another one, and its
 import json
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, overload
 
 from producer_client import events
 from producer_client.errors import QueryFailed, Refused, SessionGone, WrongUsage
@@ -23,7 +24,8 @@ from producer_client.transfer import Transfer, Watcher, run_all
 if TYPE_CHECKING:
     import pandas as pd
 
-READ_BYTES = 1024 * 1024
+LONG_BYTES = 4 * 1024 * 1024  # of an answer, from which on its progress is shown
+PARTIAL = 206
 
 
 class Silent:
@@ -92,18 +94,34 @@ class Session:
             raise error
 
     def upload_file(self, path: Path | str, kind: str | None = None) -> None:
-        """Send one file; its kind is told by its name unless given."""
+        """Send one file; its kind is told by its name unless given. A folder of them is ended with `complete`."""
         path = Path(path)
         for wanted in self.files:
             if kind == wanted.kind or (kind is None and path.name == wanted.filename):
-                for error in self.upload_sources([source(wanted, [path])]).values():
+                for error in self._transfer([source(wanted, path)]).values():
                     raise error
                 return
         known = ", ".join(f"{wanted.kind} ({wanted.filename})" for wanted in self.files)
         raise WrongUsage(f"{kind or path.name} is no file of {self.dataset}; give one of the kinds {known}")
 
+    def complete(self, kind: str, files: int | None = None) -> None:
+        """Say that all files of a folder were sent: nothing is answered before that."""
+        wanted = "" if files is None else f"?files={files}"
+        self._ask("POST", f"{self._path}/folders/{kind}/complete{wanted}")
+
     def upload_sources(self, sources: Sequence[Source]) -> dict[str, Refused]:
-        """Send several, side by side, each beginning with another gateway; gives the refused ones by name."""
+        """Send all files: those that others need first, the rest side by side; then say which folders are complete.
+        Gives the refused ones by name."""
+        needed = {kind for file in self.files for kind in file.after}
+        first = [one for one in sources if one.kind.kind in needed]
+        refused = self._transfer(first) | self._transfer([one for one in sources if one not in first])
+        for kind, count in Counter(one.kind.kind for one in sources if one.kind.is_folder).items():
+            if not any(one.name in refused for one in sources if one.kind.kind == kind):
+                self.complete(kind, count)
+        return refused
+
+    def _transfer(self, sources: Sequence[Source]) -> dict[str, Refused]:
+        """Side by side, each beginning with another gateway."""
         stop = threading.Event()
 
         def transfer(index: int, one: Source) -> Transfer:
@@ -157,28 +175,44 @@ class Session:
                 return
 
     def save_answer(self, query: str, path: Path) -> Path:
-        """The answer's very bytes as a file, which is there whole or not at all."""
+        """The answer's very bytes as a file, which is there whole or not at all. A cut download goes on where it was,
+        with whichever gateway is there."""
         route = self._route(query)
         gone = 0
-        while True:
-            try:
-                with (
-                    self._gateways.once(
-                        "GET", f"{self._path}/answers/{query}", route=route, headers=self._headers, refused=QueryFailed
-                    ) as response,
-                    replacing(path) as file,
-                ):
-                    for piece in response.iter_bytes(READ_BYTES):
-                        file.write(piece)
-            except SessionGone as error:
-                gone += 1
-                if gone >= len(self._gateways.urls):
-                    raise
-                route.failed(Trouble(route.gateway, str(error)))
-            except Trouble as trouble:
-                route.failed(trouble)
-            else:
-                return path
+        with replacing(path) as file:
+            while True:
+                try:
+                    self._download(query, file, route)
+                except SessionGone as error:
+                    gone += 1
+                    if gone >= len(self._gateways.urls):
+                        raise
+                    route.failed(Trouble(route.gateway, str(error)))
+                except Trouble as trouble:
+                    route.failed(trouble)
+                else:
+                    break
+        return path
+
+    def _download(self, query: str, file: BinaryIO, route: Route) -> None:
+        at, name = file.tell(), f"{query}.csv"
+        headers = {**self._headers, "Accept-Encoding": "identity", **({"Range": f"bytes={at}-"} if at else {})}
+        with self._gateways.once(
+            "GET", f"{self._path}/answers/{query}", route=route, headers=headers, refused=QueryFailed
+        ) as response:
+            if at and response.status_code != PARTIAL:  # from the start again
+                at = file.seek(0)
+                file.truncate()
+            total = at + int(response.headers.get("Content-Length", 0))
+            is_long = total >= LONG_BYTES
+            if is_long:
+                self._watcher.begin(name, total)
+            for piece in response.iter_bytes():  # as they come: a cut must not cost what is gathered
+                file.write(piece)
+                at += len(piece)
+                route.progressed()
+                if is_long:
+                    self._watcher.at(name, at)
 
     def close(self) -> None:
         """Delete everything of the session in the cluster. A second time, too."""

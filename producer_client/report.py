@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from producer_client.files import replacing
-from producer_client.state import QueryState, SessionState
+from producer_client.state import QueryState, SessionState, StageState
 
 NAME: Final = "report.json"
 SHOWN_ROWS: Final = 10
@@ -46,6 +46,7 @@ class Report:
     dataset: str
     options: dict[str, Any]
     files: list[FileReport]
+    stages: list[StageState]  # of each kind of file: rows read = rejected + not needed + sent; folded = sent
     queries: list[QueryReport]
     seconds: dict[str, float]
     gateways: list[str]  # that answered, in the order in which they first did
@@ -86,10 +87,10 @@ def files_of(
     state: SessionState | None, kinds: Mapping[str, tuple[str, int]], refused: Mapping[str, str]
 ) -> list[FileReport]:
     """One line for each file that was sent (`kinds`: name → kind, bytes), as the gateways counted it."""
-    known = {upload.kind: upload for upload in state.uploads} if state else {}
+    known = {upload.name: upload for upload in state.uploads} if state else {}
     reports = []
     for name, (kind, size) in kinds.items():
-        upload, reason = known.get(kind), refused.get(name)
+        upload, reason = known.get(name), refused.get(name)
         reports.append(
             FileReport(
                 name=name,
@@ -123,10 +124,17 @@ def show(report: Report, out: Path, console: Console) -> None:
     for query in report.queries:
         if query.file:
             console.print(_table(out / query.file))
-    for file in report.files:
-        rejected = ", ".join(f"{count:,} {reason}" for reason, count in sorted(file.rejected.items())) or "none"
-        console.print(f"{file.name}: {file.rows:,} rows read; rejected: {rejected}", markup=False, highlight=False)
+    for stage in report.stages:
+        console.print(_stage_line(stage), markup=False, highlight=False)
     console.print(f"answers and {NAME} are in {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _stage_line(stage: StageState) -> str:
+    folded = "?" if stage.folded is None else f"{stage.folded:,}"
+    if not stage.rows:  # of a stage between the workers
+        return f"{stage.kind}: {folded} rows folded"
+    rejected = ", ".join(f"{count:,} {reason}" for reason, count in sorted(stage.rejected.items())) or "none"
+    return f"{stage.kind}: {stage.rows:,} rows read, {folded} folded; rejected: {rejected}"
 
 
 def _table(path: Path) -> Table:

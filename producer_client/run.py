@@ -56,9 +56,10 @@ def carry_out(order: Order, timing: Timing, show: Show) -> Report:
             options=session.options,
             files=report.files_of(
                 state,
-                {source.name: (source.kind, source.length) for source in sources},
+                {source.name: (source.kind.kind, source.length) for source in sources},
                 {name: str(error) for name, error in refused.items()},
             ),
+            stages=list(state.files) if state else [],
             queries=report.queries_of(session.queries, ended, saved),
             seconds=phases.total(),
             gateways=list(session.gateways_used),

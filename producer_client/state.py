@@ -30,6 +30,29 @@ class UploadState:
 
 
 @dataclass(frozen=True, slots=True)
+class StageState:
+    """Where the rows of a kind of file are."""
+
+    kind: str
+    rows: int
+    rejected: dict[str, int]
+    sent: int
+    batches: int | None  # None: it has not ended
+    folded: int | None
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        return cls(
+            kind=fields["kind"],
+            rows=fields["rows"],
+            rejected=dict(fields["rejected"]),
+            sent=fields["sent"],
+            batches=fields["batches"],
+            folded=fields["folded"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class QueryState:
     query: str
     state: Literal["waiting", "done", "failed"] = "waiting"
@@ -44,10 +67,12 @@ class QueryState:
 class SessionState:
     uploads: tuple[UploadState, ...]
     queries: tuple[QueryState, ...]
+    files: tuple[StageState, ...] = ()
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
         return cls(
             tuple(UploadState.from_json(upload) for upload in fields["uploads"]),
             tuple(QueryState.from_json(query) for query in fields["queries"]),
+            tuple(StageState.from_json(file) for file in fields.get("files", ())),
         )

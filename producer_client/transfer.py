@@ -72,7 +72,7 @@ class Transfer:
 
     def _create(self) -> str:
         """Asked again with the same name and length, a gateway answers with the same upload."""
-        metadata = f"filename {_base64(self._source.name)},kind {_base64(self._source.kind)}"
+        metadata = f"filename {_base64(self._source.name)},kind {_base64(self._source.kind.kind)}"
         headers = {**self._headers, "Upload-Length": str(self._source.length), "Upload-Metadata": metadata}
         response = self._gateways.ask("POST", self._uploads, route=self._route, headers=headers, refused=BadFile)
         return urlsplit(response.headers["Location"]).path  # any gateway may be asked for it

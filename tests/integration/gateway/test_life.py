@@ -96,6 +96,35 @@ def test_an_answer_of_many_megabytes(shared_replica: Replica, shared_topics: Top
     assert answer.text == "".join(parts)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "start", "end"),
+    [("bytes=0-3", 0, 4), ("bytes=5-", 5, 31), ("bytes=-4", 27, 31), ("bytes=14-21", 14, 22), ("bytes=20-99", 20, 31)],
+)
+def test_a_download_goes_on_where_it_was_cut(
+    wanted: str, start: int, end: int, shared_replica: Replica, shared_topics: Topics
+) -> None:
+    visit = shared_replica.open()
+    shared_topics.answer(visit.client_id, "movies-q2", "country,budget\n", "Côte,1\n", "Perú,2\n")
+    whole = visit.ask("GET", "answers/movies-q2")
+    assert (whole.status_code, whole.headers["Accept-Ranges"]) == (200, "bytes")
+    assert whole.headers["Content-Length"] == "31"
+    part = visit.ask("GET", "answers/movies-q2", {"Range": wanted})
+    assert part.status_code == 206, part.text
+    assert part.content == whole.content[start:end]
+    assert part.headers["Content-Range"] == f"bytes {start}-{end - 1}/31"
+
+
+def test_a_range_that_is_not_there_is_refused_and_a_strange_one_ignored(
+    shared_replica: Replica, shared_topics: Topics
+) -> None:
+    visit = shared_replica.open()
+    shared_topics.answer(visit.client_id, "movies-q2", "country,budget\n")
+    beyond = visit.ask("GET", "answers/movies-q2", {"Range": "bytes=15-"})
+    assert (beyond.status_code, beyond.headers["Content-Range"]) == (416, "bytes */15")
+    for strange in ("bytes=a-b", "lines=1-2", "bytes=0-1,4-5", "bytes=-"):
+        assert visit.ask("GET", "answers/movies-q2", {"Range": strange}).text == "country,budget\n"
+
+
 def test_events_tell_what_is_and_what_changes(shared_replica: Replica, shared_topics: Topics) -> None:
     visit = shared_replica.open()
     data = ratings(100)

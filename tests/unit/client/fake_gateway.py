@@ -43,7 +43,13 @@ class Upload:
     def state(self) -> str:
         return "failed" if self.reason else "complete" if self.offset == self.length else "open"
 
-    def row(self) -> dict[str, object]:
+    def stage(self) -> dict[str, Any]:
+        row = self.row()
+        sent = row["rows"] - sum(row["rejected"].values())
+        counts = {"sent": sent, "batches": 1, "folded": sent}
+        return {"kind": self.kind, "rows": row["rows"], "rejected": row["rejected"], **counts}
+
+    def row(self) -> dict[str, Any]:
         names = ("id", "kind", "name", "length", "offset", "state", "reason")
         return {
             **{name: getattr(self, name) for name in names},
@@ -88,6 +94,7 @@ class FakeCluster:
         self.bad_content: bytes | None = None  # a file with these bytes in it is refused
         self.seen: list[tuple[int, str, str]] = []  # port, method, path
         self.patches: list[int] = []  # how many bytes each wanted to send
+        self.downloads: dict[str, list[int]] = {}  # by query: how many bytes each was to get
         self.deleted: list[str] = []
         self.hold_at = -1  # a PATCH waits here, with everything before it kept, until `release`
         self.held, self.release = threading.Event(), threading.Event()
@@ -105,6 +112,7 @@ class Gateway:
         self.drops: list[int] = []  # the next PATCH loses its connection after so many bytes
         self.statuses: list[tuple[str, int, dict[str, str]]] = []  # the next request of that method gets this
         self.cut_answers = 0  # the next downloads break in the middle
+        self.knows_ranges = True  # else a download always starts at the first byte
         self.cut_events = 0  # the next event streams break after the first event
         self.only_changes = False  # events say nothing of what was before them, and no comment comes
         self.mute_events = False  # 503 for every event stream
@@ -256,6 +264,7 @@ class _Handler(BaseHTTPRequestHandler):
             "options": session.options,
             "expires_at": "2099-01-01T00:00:00Z",
             "uploads": [upload.row() for upload in session.uploads.values()],
+            "files": [upload.stage() for upload in session.uploads.values()],
             "queries": [session.query(name, cluster.failed_queries) for name in NEEDS],
         }
 
@@ -317,14 +326,18 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refusal(422, query["reason"])
         if query["state"] == "waiting":
             raise Refusal(409, f"{name} is not ready", {"Retry-After": "1"})
-        body = session.answer(name)
+        body, status = session.answer(name), 200
+        if gateway.knows_ranges and "Range" in self.headers:
+            start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+            body, status = body[start:], 206
+        cluster.downloads.setdefault(name, []).append(len(body))
         if gateway.cut_answers > 0:
             gateway.cut_answers -= 1
-            self._head(200, {"Content-Type": "text/csv", "Content-Length": str(len(body))})
+            self._head(status, {"Content-Type": "text/csv", "Content-Length": str(len(body))})
             self.wfile.write(body[: len(body) // 2])
             self._cut()
             return
-        self._send(200, body, {"Content-Type": "text/csv"})
+        self._send(status, body, {"Content-Type": "text/csv"})
 
     def _events(self, gateway: Gateway, cluster: FakeCluster, session: KeptSession) -> None:
         if gateway.mute_events:

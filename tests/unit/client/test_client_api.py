@@ -186,13 +186,24 @@ def test_a_file_that_was_not_even_begun_leaves_the_others(
 
 
 @pytest.mark.parametrize("cuts", [1, 3])
+@pytest.mark.parametrize("knows_ranges", [True, False])
 def test_events_and_answers_that_break_in_the_middle(
-    cuts: int, pair: list[Gateway], cluster: FakeCluster, movies: Path, quick: Timing, tmp_path: Path
+    cuts: int,
+    knows_ranges: bool,
+    pair: list[Gateway],
+    cluster: FakeCluster,
+    movies: Path,
+    quick: Timing,
+    tmp_path: Path,
 ) -> None:
     for gateway in pair:
         gateway.cut_events = gateway.cut_answers = cuts
+        gateway.knows_ranges = knows_ranges
     with Client(urls(pair), timing=quick) as client:
         assert q3_of(client, movies, tmp_path) == expected_q3(movies)
+    cut = [sizes for sizes in cluster.downloads.values() if len(sizes) > 1]
+    assert cut
+    assert all((size < first) == knows_ranges for first, *again in cut for size in again)  # what was there is kept
     assert not any(path.name.endswith(".part") for path in tmp_path.iterdir())
 
 

@@ -102,38 +102,36 @@ def test_a_source_reads_like_a_slice(
 ) -> None:
     path = tmp_path_factory.mktemp("source") / "ratings.csv"
     path.write_bytes(content)
-    whole = source(RATINGS, [path])
+    whole = source(RATINGS, path)
     length = max(0, min(length, whole.length - offset))
     assert b"".join(whole.read(offset, length)) == content[offset : offset + length]
 
 
-@given(
-    months=st.lists(st.tuples(st.lists(st.sampled_from([b"1,2", b"3,4"])), st.booleans()), min_size=1, max_size=5),
-    cut=st.integers(0, 100),
-)
-def test_monthly_files_are_sent_as_one(
-    tmp_path_factory: pytest.TempPathFactory, months: list[tuple[list[bytes], bool]], cut: int
-) -> None:
-    folder = tmp_path_factory.mktemp("months")
-    (folder / "ratings").mkdir()
-    for number, (rows, ends_line) in enumerate(months):
-        text = b"\n".join([b"a,b", *rows]) + (b"\n" if ends_line else b"")
-        (folder / "ratings" / f"ratings_{number}.csv").write_bytes(text)
-    [joined] = find(folder, [RATINGS])
-    first = min(cut, joined.length)
-    sent = b"".join(joined.read(0, first)) + b"".join(joined.read(first, joined.length - first))
-    assert len(sent) == joined.length
-    assert sent.splitlines() == [b"a,b", *(row for rows, _ in months for row in rows)]
-
-
-def test_monthly_files_must_agree(tmp_path: Path) -> None:
+def test_the_files_of_a_folder_are_sent_one_by_one(tmp_path: Path) -> None:
     (tmp_path / "ratings").mkdir()
-    (tmp_path / "ratings" / "1.csv").write_bytes(b"\xef\xbb\xbfa,b\r\n1,2\r\n")
-    (tmp_path / "ratings" / "2.csv").write_bytes(b"a,b\n3,4\n")
-    assert b"".join(find(tmp_path, [RATINGS])[0].read(0, 99)) == b"\xef\xbb\xbfa,b\r\n1,2\r\n3,4\n"
-    (tmp_path / "ratings" / "2.csv").write_bytes(b"b,a\n3,4\n")
-    with pytest.raises(WrongUsage, match=r"2\.csv has another header line than .*1\.csv"):
+    for month in ("02", "01"):
+        (tmp_path / "ratings" / f"{month}.csv").write_bytes(b"a,b\n" + month.encode())
+    (tmp_path / "ratings" / "notes.txt").write_bytes(b"no file of ours")
+    found = find(tmp_path, [FileKind("ratings", "ratings.csv", is_folder=True)])
+    assert [(one.name, b"".join(one.read(0, one.length))) for one in found] == [
+        ("ratings/01.csv", b"a,b\n01"),
+        ("ratings/02.csv", b"a,b\n02"),
+    ]
+
+
+def test_a_folder_of_one_file_is_enough_and_of_several_is_too_much(tmp_path: Path) -> None:
+    (tmp_path / "ratings").mkdir()
+    (tmp_path / "ratings" / "any.csv").write_bytes(b"a,b\n1,2\n")
+    assert [one.name for one in find(tmp_path, [RATINGS])] == ["ratings.csv"]
+    (tmp_path / "ratings" / "other.csv").write_bytes(b"a,b\n3,4\n")
+    with pytest.raises(WrongUsage, match="has 2 files, and ratings is one"):
         find(tmp_path, [RATINGS])
+
+
+def test_all_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
+    users = FileKind("users", "users.csv", is_folder=True)
+    with pytest.raises(WrongUsage, match=r"no ratings\.csv and no users\.csv; .* users\.csv or a folder of them"):
+        find(tmp_path, [RATINGS, users])
 
 
 def test_an_empty_or_a_shrinking_file_is_named(tmp_path: Path) -> None:
