@@ -30,6 +30,7 @@ app = typer.Typer(
     cauce generate movies DIR         files to try it with
     cauce verify movies DIR OUT       the answers against a second opinion
     cauce inspect ratings             what is on a topic, decoded
+    cauce bench                       how fast, against DuckDB and vanilla Faust
     cauce kafka topics --list         Kafka's own tools on that cluster
     cauce down                        end all of it; the data is kept
     """,
@@ -245,6 +246,40 @@ def generate(
     from infra.generate.datasets import generate_shown
 
     generate_shown(dataset, folder, rows, seed)
+
+
+@app.command()
+def bench(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="movies, flights or coffee")] = "movies",
+    rows: Annotated[int, typer.Option(min=1000, help="Of the largest file.")] = 26_000_000,
+    folder: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="These files, not generated ones.", show_default=False)
+    ] = None,
+    workers: Workers = 2,
+    gateways: Gateways = 2,
+    partitions: Partitions = 8,
+    faust: Annotated[bool, typer.Option(help="Also measure vanilla Faust with one record a row.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Measure files to answers against DuckDB and vanilla Faust on the same machine, in one run. Needs the dev extra.
+
+    \b
+    cauce bench                                  26 million ratings; minutes, and 3 GB in the temporary folder
+    cauce bench flights --rows 2000000
+    cauce bench coffee --rows 5000000 --json
+    cauce bench movies --data ../shared/data/movies --no-faust
+    """
+    from rich.console import Console
+
+    from bench import end_to_end
+    from infra.services import Shape
+
+    shape = Shape(brokers=1, heap="1g", workers=workers, gateways=gateways, partitions=partitions)
+    figures = end_to_end.bench(dataset, rows, shape, folder, faust=faust)
+    if as_json:
+        print(json.dumps(end_to_end.as_json(figures)))
+    else:
+        end_to_end.show(figures, Console())
 
 
 def _announce(folder: Path, given: Path | None) -> None:

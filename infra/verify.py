@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from cauce.errors import ConfigError
-from infra.oracle import movies
+from infra.oracle.datasets import ORACLES, Oracle
+from infra.oracle.movies import Scope
 from infra.oracle.rows import Counts
 from infra.oracle.sentiment import DEFAULT_MODEL, Sentiment
 
-ANSWERS = {"movies": tuple(f"movies-q{number}.csv" for number in range(1, 6))}
 REPORT = "report.json"
 NOTHING = "(nothing: it is not there)"
 
@@ -34,28 +34,28 @@ class Difference:
 class Options:
     """What the answers were asked for with."""
 
-    scope: movies.Scope
+    scope: Scope
     model: str
 
 
 def verify(dataset: str, folder: Path, results: Path, scope: str | None = None) -> list[Difference]:
     """The answers in `results` against a fresh pass over `folder`; `scope` wins over what report.json says."""
-    if dataset not in ANSWERS:
-        raise ConfigError(f"no oracle for {dataset} yet; there is one for {', '.join(ANSWERS)}")
+    if dataset not in ORACLES:
+        raise ConfigError(f"there is no dataset {dataset}; there are {', '.join(ORACLES)}")
+    oracle = ORACLES[dataset]
     for place in (folder, results):
         if not place.is_dir():
             raise ConfigError(f"{place} is not a folder; give the folder of the files, then the one of the answers")
-    for name in movies.FILES:
-        if not (folder / name).is_file():  # said now, not after a minute of reading the others
-            raise ConfigError(f"{folder / name} is missing; give the folder of the uploaded files")
+    for name in oracle.missing(folder):  # said now, not after a minute of reading the others
+        raise ConfigError(f"{folder / name} is missing; give the folder of the uploaded files")
     report = read_report(results / REPORT)
     if report.get("dataset", dataset) != dataset:
         raise ConfigError(f"{results} holds answers for {report['dataset']}, not {dataset}; name that dataset instead")
     options = read_options(report, scope)
-    truth = movies.answer(folder, options.scope, Sentiment(options.model))
+    truth = oracle.answer(folder, options.scope, Sentiment(options.model))
     return [
         *compare_files(results, truth.files),
-        *compare_counts(report, truth.counts),
+        *compare_counts(report, oracle, truth.counts),
     ]
 
 
@@ -91,22 +91,28 @@ def as_line(line: bytes | None) -> str | None:
     return line[:-1].decode(errors="backslashreplace").replace("\r", "\\r")
 
 
-def compare_counts(report: dict[str, Any], counts: dict[str, Counts]) -> Iterator[Difference]:
-    """Rows read and rejected of each file that the report names; by which reasons is the product's own matter."""
-    for entry in report.get("files") or []:
+def compare_counts(report: dict[str, Any], oracle: Oracle, counts: dict[str, Counts]) -> Iterator[Difference]:
+    """Rows read, rejected and folded of each kind of file; by which reasons is the product's own matter."""
+    for stage in report.get("stages") or []:
         try:
-            name, rows, rejected = entry["name"], entry["rows"], sum(entry["rejected"].values())
+            kind, rows, rejected = stage["kind"], stage["rows"], sum(stage["rejected"].values())
+            sent, folded = stage["sent"], stage["folded"]
         except (KeyError, TypeError, AttributeError) as error:
-            raise ConfigError(f"{REPORT}: a file without name, rows, rejected; remove it to verify without") from error
-        if (count := counts.get(name)) and (count.rows, count.rejected) != (rows, rejected):
-            expected = f"{name}: {count.rows} rows, {count.rejected} rejected"
-            yield Difference(REPORT, None, expected, f"{name}: {rows} rows, {rejected} rejected")
+            raise ConfigError(f"{REPORT}: a stage lacks something; remove it to verify without") from error
+        if kind not in oracle.files:  # between the workers
+            continue
+        count = counts[oracle.files[kind]]
+        if (count.rows, count.rejected) != (rows, rejected):
+            expected = f"{kind}: {count.rows} rows, {count.rejected} rejected"
+            yield Difference(REPORT, None, expected, f"{kind}: {rows} rows, {rejected} rejected")
+        if sent != folded:
+            yield Difference(REPORT, None, f"{kind}: {sent} rows sent and folded", f"{kind}: {folded} rows folded")
 
 
 def describe(dataset: str, differences: list[Difference]) -> str:
     """For people: a line for each file that is the same, three for a difference."""
     lines = []
-    for name in (*ANSWERS[dataset], REPORT):
+    for name in (*ORACLES[dataset].answers, REPORT):
         here = [difference for difference in differences if difference.file == name]
         if not here and name != REPORT:
             lines.append(f"{name}  same")
@@ -120,7 +126,7 @@ def describe(dataset: str, differences: list[Difference]) -> str:
 def as_json(dataset: str, differences: list[Difference]) -> str:
     """For programs: which answers are the same, and every difference."""
     differing = {difference.file for difference in differences}
-    same = {name.removesuffix(".csv"): name not in differing for name in ANSWERS[dataset]}
+    same = {name.removesuffix(".csv"): name not in differing for name in ORACLES[dataset].answers}
     found = [asdict(difference) for difference in differences]
     return json.dumps({"dataset": dataset, "same": not found, "queries": same, "differences": found})
 
@@ -141,7 +147,7 @@ def read_report(path: Path) -> dict[str, Any]:
 def read_options(report: dict[str, Any], scope: str | None) -> Options:
     given = report.get("options") or {}
     scope = scope or given.get("scope") or "us"
-    for known in get_args(movies.Scope):
+    for known in get_args(Scope):
         if known == scope:
             return Options(known, given.get("model") or DEFAULT_MODEL)
     raise ConfigError(f"scope {scope} is unknown; use us or all")

@@ -7,15 +7,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from cauce.errors import ConfigError
-from infra.generate import movies
+from infra.generate import coffee, flights, movies
 
-GENERATORS = {"movies": movies.generate}
+GENERATORS = {"movies": movies.generate, "flights": flights.generate, "coffee": coffee.generate}
 
 
 def generate_shown(dataset: str, folder: Path, rows: int, seed: int) -> None:
     """Writes the files; shows a bar for each on a terminal, and nothing elsewhere."""
     if dataset not in GENERATORS:
-        raise ConfigError(f"no generator for {dataset} yet; there is one for {', '.join(GENERATORS)}")
+        raise ConfigError(f"there is no dataset {dataset}; there are {', '.join(GENERATORS)}")
     columns = (TextColumn("{task.description:20}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bars: dict[str, TaskID] = {}
     with Progress(*columns, console=Console(file=sys.stderr), disable=not sys.stderr.isatty()) as shown:

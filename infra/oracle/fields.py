@@ -12,6 +12,7 @@ from functools import lru_cache
 
 NUMBER = re.compile(r"(?P<minus>-?)(?P<whole>[0-9]+)(?:\.(?P<decimals>[0-9]+))?")
 DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+TIME = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}")
 INT64 = range(-(2**63), 2**63)
 INT64_DIGITS = 19  # a longer number is out of range; int() itself refuses 4,300 digits
 
@@ -97,3 +98,75 @@ def is_name(value: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+# --- flights
+
+DURATION = re.compile(r"P((?P<days>[0-9]+)D)?T((?P<hours>[0-9]+)H)?((?P<minutes>[0-9]+)M)?")
+MINUTES = {"days": 24 * 60, "hours": 60, "minutes": 1}
+
+
+@lru_cache(maxsize=1 << 16)
+def cents(text: str) -> int | None:
+    """A fare ≥ 0 with at most two decimals, as written; one of more cents than an int64 holds is none."""
+    found = NUMBER.fullmatch(text)
+    if not found or found["minus"] or len(found["decimals"] or "") > 2:
+        return None
+    digits = found["whole"] + (found["decimals"] or "").ljust(2, "0")
+    return integer(digits)
+
+
+def minutes(text: str) -> int | None:
+    """`PT4H19M`, `P1DT8M` and `P1DT`, not `PT` or `P1D`; one of more minutes than an int64 holds is none."""
+    found = DURATION.fullmatch(text)
+    if not found:
+        return None
+    total, parts = 0, {name: number for name, number in found.groupdict().items() if number is not None}
+    for name, number in parts.items():
+        count = integer(number)
+        if count is None:
+            return None
+        total += count * MINUTES[name]
+    return total if parts and total in INT64 else None
+
+
+def degrees(text: str) -> float | None:
+    """Any number, if its double is finite."""
+    value = float(text) if NUMBER.fullmatch(text) else float("inf")
+    return None if abs(value) == float("inf") else value
+
+
+# --- coffee
+
+
+@lru_cache(maxsize=1 << 17)  # prices repeat
+def thousandths(text: str) -> int | None:
+    """An amount ≥ 0 with at most three decimals as written, if its thousandths fit in 64 bits; `-0` is none."""
+    found = NUMBER.fullmatch(text)
+    if not found or found["minus"] or len(found["decimals"] or "") > 3:
+        return None
+    digits = (found["whole"] + (found["decimals"] or "").ljust(3, "0")).lstrip("0") or "0"
+    return int(digits) if len(digits) <= INT64_DIGITS and int(digits) in INT64 else None
+
+
+def user_id(text: str) -> int | None:
+    """An integer above zero."""
+    number = integer(text)
+    return number if number is not None and number > 0 else None
+
+
+def moment(text: str) -> tuple[str, str] | None:
+    """The date and the time of a time stamp `YYYY-MM-DD HH:MM:SS`; as texts they compare as they follow each other."""
+    day, blank, time = text[:10], text[10:11], text[11:]
+    return (day, time) if blank == " " and is_time(time) and is_date(day) else None
+
+
+@lru_cache(maxsize=1 << 17)  # a day has fewer seconds
+def is_time(text: str) -> bool:
+    found = TIME.fullmatch(text)
+    return bool(found) and int(text[:2]) < 24 and int(text[3:5]) < 60 and int(text[6:]) < 60
+
+
+@lru_cache(maxsize=1 << 17)
+def is_date(text: str) -> bool:
+    return year(text) is not None

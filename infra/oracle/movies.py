@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from infra.oracle import fields
-from infra.oracle.rows import Counts, as_csv, read_rows
+from infra.oracle.rows import Answers, Counts, as_csv, read_rows
 
 Scope = Literal["us", "all"]
 Label = Literal["NEGATIVE", "POSITIVE"]
@@ -47,14 +47,6 @@ class Film:
     languages: list[str]
     budget: int | None
     revenue: Fraction | None
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The answer files by name, and what was read of each input file."""
-
-    files: dict[str, bytes]
-    counts: dict[str, Counts]
 
 
 def answer(folder: Path, scope: Scope, label_of: LabelOf) -> Answers:

@@ -24,6 +24,14 @@ class Counts:
     rejected: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answer files by name, and what was read of each kind of file, by the name that it has as a single file."""
+
+    files: dict[str, bytes]
+    counts: dict[str, Counts]
+
+
 def read_rows(path: Path, columns: tuple[str, ...], counts: Counts) -> Iterator[tuple[str, ...]]:
     """The named fields, without outer blanks, of each row that has all of them; the others are counted as rejected."""
     records = (record for record in read_records(path) if record)  # an empty line is no row

@@ -10,10 +10,11 @@ import pytest
 
 from cauce.errors import ConfigError
 from cauce.messages import ClientId
-from infra.generate.movies import generate
+from infra.generate.datasets import GENERATORS
 from infra.oracle import movies as oracle
+from infra.oracle.datasets import ORACLES
 from queries.datasets import DATASETS
-from queries.model import Options
+from queries.model import Given, Options
 from tests.harness.world import World
 
 ADA, BRUNO = ClientId("ada"), ClientId("bruno")
@@ -32,45 +33,80 @@ async def label(rows: pa.Table, _model: str) -> pa.Table:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("movies")
-    generate(folder, rows=3000, seed=5)
+    return generated("movies", tmp_path_factory)
+
+
+def generated(dataset: str, folders: pytest.TempPathFactory) -> Path:
+    folder = folders.mktemp(dataset)
+    GENERATORS[dataset](folder, 3000, 5, lambda file, rows, done: None)
     return folder
 
 
+CASES = [("movies", "us"), ("movies", "all"), ("flights", "us"), ("coffee", "us")]
+
+
 @pytest.mark.parametrize("partitions", [1, 3, 8])
-@pytest.mark.parametrize("scope", ["us", "all"])
-def test_answers_are_the_oracles_bytes(folder: Path, partitions: int, scope: oracle.Scope) -> None:
+@pytest.mark.parametrize(("dataset", "scope"), CASES)
+def test_answers_are_the_oracles_bytes(
+    dataset: str, scope: oracle.Scope, partitions: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = generated(dataset, tmp_path_factory)
     seed = random.getrandbits(32)
     print(f"seed {seed}")
-    world = World(MOVIES, partitions, random.Random(seed), label)
+    world = World(DATASETS[dataset], partitions, random.Random(seed), label)
     world.upload(ADA, folder, Options(scope=scope))
     world.upload(BRUNO, folder, Options(scope="us"))
     world.run()
-    expected = oracle.answer(folder, scope, label_of).files
+    expected = ORACLES[dataset].answer(folder, scope, label_of).files
     assert {f"{name}.csv": text.encode() for name, text in world.files(ADA).items()} == expected
     assert len(world.files(BRUNO)) == len(expected)
     assert world.states == [{}] * partitions, "nothing of a session is left behind"
     assert world.merges == {}
+    assert {key: count for key, count in world.counted.items() if key in world.sent} == world.sent
 
 
-REAL = Path(__file__).parents[4] / "shared" / "data" / "movies"
+@pytest.mark.parametrize("dataset", ["flights", "coffee"])
+def test_long_listings_go_in_runs_and_come_in_steps(
+    dataset: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With limits so low that a small file has to take every turn that a large one takes."""
+    for module, name, value in (
+        ("agents.fold", "RUN_BYTES", 2000),
+        ("agents.fold", "RUN_PART_BYTES", 500),
+        ("agents.merge", "STEP_ROWS", 7),
+        ("agents.merge", "PIECE_CHARACTERS", 300),
+        ("agents.blocks", "OPEN_BYTES", 1000),
+    ):
+        monkeypatch.setattr(f"{module}.{name}", value)
+    folder = generated(dataset, tmp_path_factory)
+    world = World(DATASETS[dataset], 3, random.Random(4), label)
+    world.upload(ADA, folder, Options())
+    world.run()
+    expected = ORACLES[dataset].answer(folder, "us", label_of).files
+    assert {f"{name}.csv": text.encode() for name, text in world.files(ADA).items()} == expected
+    assert max(len(parts) for parts in world.answers.values()) >= 5
+    assert world.states == [{}] * 3
+    assert world.merges == {}
+
+
+REAL = Path(__file__).parents[4] / "shared" / "data"
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason=f"the real rows are not at {REAL}: NOTHING REAL WAS CHECKED")
-@pytest.mark.parametrize("scope", ["us", "all"])
-def test_real_rows_give_the_oracles_bytes(scope: oracle.Scope) -> None:
-    world = World(MOVIES, 4, random.Random(1), label)
-    world.upload(ADA, REAL, Options(scope=scope))
+@pytest.mark.parametrize(("dataset", "scope"), CASES)
+def test_real_rows_give_the_oracles_bytes(dataset: str, scope: oracle.Scope) -> None:
+    world = World(DATASETS[dataset], 4, random.Random(1), label)
+    world.upload(ADA, REAL / dataset, Options(scope=scope))
     world.run()
-    expected = oracle.answer(REAL, scope, label_of).files
+    expected = ORACLES[dataset].answer(REAL / dataset, scope, label_of).files
     assert {f"{name}.csv": text.encode() for name, text in world.files(ADA).items()} == expected
 
 
 def test_a_declaration_that_raises_fails_that_query_of_that_client_only(folder: Path) -> None:
-    def broken(rows: pa.Table, options: Options) -> pa.Table:
-        if options.scope == "all":
+    def broken(rows: pa.Table, given: Given) -> pa.Table:
+        if given.options.scope == "all":
             raise ZeroDivisionError("as the test says")
-        return q2.inputs[0].fold(rows, options)
+        return q2.inputs[0].fold(rows, given)
 
     (q2,) = (query for query in MOVIES.queries if query.name == "movies-q2")
     worse = replace(q2, inputs=(replace(q2.inputs[0], fold=broken),))
@@ -123,14 +159,19 @@ def test_what_ends_while_a_model_is_at_work_stays_ended(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 20, 40, 80])
-def test_an_aborted_session_leaves_nothing_behind_wherever_it_was(folder: Path, steps: int) -> None:
-    world = World(MOVIES, 3, random.Random(steps), label)
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_an_aborted_session_leaves_nothing_behind_wherever_it_was(
+    dataset: str, steps: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.merge.STEP_ROWS", 50)  # so that it may be in the middle of a listing
+    folder = generated(dataset, tmp_path_factory)
+    world = World(DATASETS[dataset], 3, random.Random(steps), label)
     world.upload(ADA, folder, Options())
     world.run(steps)
     world.abort(ADA)
     world.upload(BRUNO, folder, Options())
     world.run()
-    expected = oracle.answer(folder, "us", label_of).files
+    expected = ORACLES[dataset].answer(folder, "us", label_of).files
     assert {f"{name}.csv": text.encode() for name, text in world.files(BRUNO).items()} == expected
     assert world.states == [{}] * 3
     assert world.merges == {}

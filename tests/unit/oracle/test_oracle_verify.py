@@ -11,6 +11,7 @@ import pytest
 from cauce.errors import ConfigError
 from infra.generate.movies import generate
 from infra.oracle import movies
+from infra.oracle.rows import Answers
 from infra.oracle.sentiment import Sentiment
 from infra.verify import Difference, describe, first_difference, verify
 
@@ -23,12 +24,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def truth(files: Path) -> movies.Answers:
+def truth(files: Path) -> Answers:
     return movies.answer(files, "us", Sentiment())
 
 
 @pytest.fixture
-def results(truth: movies.Answers, tmp_path: Path) -> Path:
+def results(truth: Answers, tmp_path: Path) -> Path:
     for name, content in truth.files.items():
         (tmp_path / name).write_bytes(content)
     return tmp_path
@@ -84,18 +85,23 @@ def test_scope_comes_from_the_report_unless_it_is_given(files: Path, results: Pa
     assert verify("movies", files, results, scope="us") == []
 
 
-def test_counts_of_the_report_are_compared_in_total(files: Path, results: Path, truth: movies.Answers) -> None:
+def test_counts_of_the_report_are_compared_in_total(files: Path, results: Path, truth: Answers) -> None:
     count = truth.counts["credits.csv"]
-    entry = {"name": "credits.csv", "rows": count.rows, "rejected": {"one": 1, "rest": count.rejected - 1}}
-    write_report(results, files=[entry])
+    rejected = {"one": 1, "rest": count.rejected - 1}
+    stage = {"kind": "credits", "rows": count.rows, "rejected": rejected, "sent": 9, "folded": 9}
+    between = {"kind": "overviews", "rows": 0, "rejected": {}, "sent": 0, "folded": 7}
+    write_report(results, stages=[stage, between])
     assert verify("movies", files, results) == []
-    write_report(results, files=[entry | {"rejected": {"one": 1}}])
+    write_report(results, stages=[stage | {"rejected": {"one": 1}}])
     [difference] = verify("movies", files, results)
-    assert (difference.file, difference.found) == ("report.json", f"credits.csv: {count.rows} rows, 1 rejected")
+    assert (difference.file, difference.found) == ("report.json", f"credits: {count.rows} rows, 1 rejected")
+    write_report(results, stages=[stage | {"folded": 8}])
+    [difference] = verify("movies", files, results)
+    assert difference.found == "credits: 8 rows folded"
 
 
 def test_what_cannot_be_verified_is_said_in_a_sentence(files: Path, results: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no oracle for tea"):
+    with pytest.raises(ConfigError, match="there is no dataset tea"):
         verify("tea", files, results)
     with pytest.raises(ConfigError, match="nowhere is not a folder"):
         verify("movies", files, tmp_path / "nowhere")

@@ -1,0 +1,181 @@
+"""`cauce bench`: from files to answers, against peers on the same files, in one run.
+
+One broker, two workers, exactly-once on. The time is a client's: from the opening of its session to an answer on its
+disk. Peers: DuckDB over the same files, and vanilla Faust with one record a row. Ratios count: machines differ.
+"""
+
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import peers
+from infra import keeper
+from infra.generate.datasets import GENERATORS
+from infra.services import Shape
+from producer_client.api import Client, Session
+
+SMALL: Final = 1_000_000  # memory must be the same as with this many rows
+FAUST_ROWS: Final = 20_000
+MEGA: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One session on a fresh cluster."""
+
+    rows: int
+    size_bytes: int
+    seconds: dict[str, float]  # to each answer
+    upload_seconds: float
+    peaks: dict[str, int]  # resident bytes, by process
+    labelled: int = 0  # films that a model has read
+
+    @property
+    def total(self) -> float:
+        return max(self.seconds.values())
+
+
+@dataclass(slots=True)
+class Figures:
+    dataset: str
+    run: Run
+    small: Run | None = None
+    duckdb: dict[str, float] = field(default_factory=dict)  # by what it answers
+    faust_rate: float | None = None
+    model_seconds: float | None = None
+
+
+def bench(dataset: str, rows: int, shape: Shape, folder: Path | None, *, faust: bool) -> Figures:
+    """Generates what is not there, runs everything, and throws away what it made."""
+    with tempfile.TemporaryDirectory(prefix="cauce-bench-") as scratch:
+        data = folder or generated(dataset, rows, Path(scratch))
+        duckdb = peers.duckdb_seconds(dataset, data)  # first: it warms the file cache for both
+        run = one_session(dataset, data, rows, shape, Path(scratch) / "home")
+        figures = Figures(dataset, run, duckdb=duckdb)
+        if rows > SMALL and folder is None:
+            small = generated(dataset, SMALL, Path(scratch))
+            figures.small = one_session(dataset, small, SMALL, shape, Path(scratch) / "small-home")
+        if run.labelled:
+            figures.model_seconds = run.labelled * peers.model_seconds(data)
+        if faust:
+            figures.faust_rate = peers.faust_rows_a_second(Path(scratch) / "faust", FAUST_ROWS)
+        return figures
+
+
+def generated(dataset: str, rows: int, scratch: Path) -> Path:
+    folder = scratch / f"{dataset}-{rows}"
+    folder.mkdir()
+    GENERATORS[dataset](folder, rows, 1, lambda file, all_rows, done: None)
+    return folder
+
+
+def one_session(dataset: str, data: Path, rows: int, shape: Shape, home: Path) -> Run:
+    keeper.detach(home, shape, leash=True)
+    try:
+        began = time.monotonic()
+        with Client(keeper.status(home)["gateways"]) as client, client.open(dataset) as session:
+            uploading = Uploading(session, data)
+            uploading.start()
+            seconds = {}
+            for query in session.watch():
+                if query.state != "done":
+                    raise SystemExit(f"{query.query} failed: {query.reason}")
+                session.save_answer(query.query, home / f"{query.query}.csv")
+                seconds[query.query] = time.monotonic() - began
+            uploading.join()
+            if uploading.failed:
+                raise uploading.failed
+            stages = {stage.kind: stage for stage in session.state().files}
+            labelled = stages["overviews"].folded or 0 if "overviews" in stages else 0
+        peaks = {
+            f"{each['role']} {each['index']}": peak_bytes(each["pid"]) for each in keeper.status(home)["processes"]
+        }
+        size_bytes = sum(file.stat().st_size for file in data.rglob("*.csv"))
+        return Run(rows, size_bytes, seconds, uploading.ended_at - began, peaks, labelled)
+    finally:
+        keeper.down(home)
+
+
+class Uploading(threading.Thread):
+    """The upload, while answers are already waited for: some are there before the last file."""
+
+    def __init__(self, session: Session, data: Path) -> None:
+        super().__init__(name="upload", daemon=True)
+        self._session, self._data = session, data
+        self.ended_at = 0.0
+        self.failed: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._session.upload(self._data)
+        except Exception as error:  # noqa: BLE001 raised by who waits for this
+            self.failed = error
+        self.ended_at = time.monotonic()
+
+
+def peak_bytes(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def show(figures: Figures, console: Console) -> None:
+    run = figures.run
+    size = f"{run.rows:,} rows, {run.size_bytes / MEGA:,.0f} MB"
+    console.print(f"{figures.dataset}: {size}; uploaded after {run.upload_seconds:.1f} s")
+    console.print(answers_table(figures))
+    if figures.faust_rate:
+        ours = run.rows / run.total
+        console.print(
+            f"rows/s to the last answer: {ours:,.0f}; vanilla Faust, one record a row, at least once: "
+            f"{figures.faust_rate:,.0f}; ours is {ours / figures.faust_rate:,.0f} ×"
+        )
+    if figures.model_seconds:
+        console.print(
+            f"of it the model's own time, on one core: {figures.model_seconds:.1f} s for {run.labelled} films"
+        )
+    console.print(memory_table([run, *([figures.small] if figures.small else [])]))
+
+
+def answers_table(figures: Figures) -> Table:
+    table = Table("answer", "ours, s", "DuckDB, s", "ratio", title="client start to answer", title_justify="left")
+    for query, seconds in sorted(figures.run.seconds.items()):
+        peer = figures.duckdb.get(query)
+        table.add_row(query, f"{seconds:.2f}", *compared(seconds, peer))
+    table.add_row("all", f"{figures.run.total:.2f}", *compared(figures.run.total, figures.duckdb.get("all")))
+    return table
+
+
+def compared(seconds: float, peer: float | None) -> tuple[str, str]:
+    return (f"{peer:.2f}", f"{seconds / peer:.2f} ×") if peer else ("", "")
+
+
+def memory_table(runs: Sequence[Run]) -> Table:
+    table = Table("process", *(f"{run.rows:,} rows, MB" for run in runs), title="peak memory", title_justify="left")
+    for name in runs[0].peaks:
+        table.add_row(name, *(f"{run.peaks[name] / MEGA:,.0f}" for run in runs))
+    return table
+
+
+def as_json(figures: Figures) -> Mapping[str, Any]:
+    run = figures.run
+    return {
+        "dataset": figures.dataset,
+        "rows": run.rows,
+        "bytes": run.size_bytes,
+        "seconds": run.seconds,
+        "upload_seconds": run.upload_seconds,
+        "duckdb_seconds": figures.duckdb,
+        "faust_rows_a_second": figures.faust_rate,
+        "model_seconds": figures.model_seconds,
+        "peak_bytes": run.peaks,
+        "peak_bytes_small": figures.small.peaks if figures.small else None,
+    }

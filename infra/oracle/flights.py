@@ -1,0 +1,235 @@
+"""The five flights queries in one pass: flights of the first three are lists in memory, fares are counted.
+
+Invariant: every row of the file counts, a legId that appears twice included.
+"""
+
+import csv
+import heapq
+import itertools
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from geographiclib.geodesic import Geodesic  # type: ignore[import-untyped]  # it ships no types; `Distances` is the door
+
+from cauce.errors import ConfigError
+from infra.oracle import fields
+from infra.oracle.rows import Answers, Counts, as_csv, is_utf8, read_records
+
+ITINERARIES, AIRPORTS = "itineraries.csv", "airports-codepublic.csv"
+FILES = (AIRPORTS, ITINERARIES)
+AIRPORT_COLUMNS = ("Airport Code", "Latitude", "Longitude")
+FLIGHT_COLUMNS = (
+    "legId",
+    "startingAirport",
+    "destinationAirport",
+    "segmentsArrivalAirportCode",
+    "travelDuration",
+    "totalTravelDistance",
+    "baseFare",
+    "totalFare",
+)
+NEEDED = 3  # of these columns, the first: a row without them is rejected
+MILE = 1609.344  # metres
+
+Place = tuple[float, float]  # degrees north, degrees east
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A row that was not rejected; None is a field that does not parse."""
+
+    leg: str
+    start: str
+    end: str
+    stopovers: list[str]
+    duration: str
+    minutes: int | None
+    miles: int | None
+    base_cents: int | None
+    total_cents: int | None
+
+    @property
+    def route(self) -> str:
+        return f"{self.start}-{self.end}"
+
+
+class Distances:
+    """Direct distances in miles, each found once; None where one of the two airports is not known."""
+
+    def __init__(self, places: dict[str, Place]) -> None:
+        self._places = places
+        self._found: dict[tuple[str, str], float | None] = {}
+
+    def between(self, start: str, end: str) -> float | None:
+        if (start, end) not in self._found:
+            self._found[start, end] = self._measure(start, end)
+        return self._found[start, end]
+
+    def _measure(self, start: str, end: str) -> float | None:
+        if start not in self._places or end not in self._places:
+            return None
+        if start == end:
+            return 0.0
+        line = Geodesic.WGS84.Inverse(*self._places[start], *self._places[end])
+        return float(line["s12"] / MILE)
+
+
+def answer(folder: Path) -> Answers:
+    """All five queries over the two files of a folder."""
+    counts = {name: Counts() for name in FILES}
+    distances = Distances(read_places(folder / AIRPORTS, counts[AIRPORTS]))
+    long, far = list[Flight](), list[Flight]()
+    fares, bases = Counter[tuple[str, str, int]](), Counter[tuple[str, int]]()
+    for flight in read_flights(folder / ITINERARIES, counts[ITINERARIES]):
+        if is_long(flight):
+            long.append(flight)
+        if is_detour(flight, distances):
+            far.append(flight)
+        if flight.total_cents is not None:
+            fares[flight.start, flight.end, flight.total_cents] += 1
+        if flight.base_cents is not None:
+            bases[flight.start, flight.base_cents] += 1
+    files = {
+        "flights-q1.csv": as_csv("leg_id,route,total_fare,stopovers", long_flights(long)),
+        "flights-q2.csv": as_csv("leg_id,route,travel_distance", detours(far)),
+        "flights-q3.csv": as_csv("route,leg_id,stopovers,duration", fastest(long)),
+        "flights-q4.csv": as_csv("route,mean_fare,max_fare", dear_routes(fares)),
+        "flights-q5.csv": as_csv("airport,base_fare,flights", usual_fares(bases)),
+    }
+    return Answers(files, counts)
+
+
+def is_long(flight: Flight) -> bool:
+    return len(flight.stopovers) >= 3
+
+
+def is_detour(flight: Flight, distances: Distances) -> bool:
+    if flight.miles is None:
+        return False
+    direct = distances.between(flight.start, flight.end)
+    return direct is not None and flight.miles > 4 * direct  # Python compares an int with a float exactly
+
+
+def long_flights(flights: Iterable[Flight]) -> list[tuple[str, str, str, str]]:
+    rows = sorted(
+        (flight.leg, flight.route, flight.total_cents, "|".join(flight.stopovers))
+        for flight in flights
+        if flight.total_cents is not None
+    )
+    return [(leg, route, money(cents), stopovers) for leg, route, cents, stopovers in rows]
+
+
+def detours(flights: Iterable[Flight]) -> list[tuple[str, str, int]]:
+    return sorted((flight.leg, flight.route, flight.miles) for flight in flights if flight.miles is not None)
+
+
+def fastest(flights: Iterable[Flight]) -> list[tuple[str, str, str, str]]:
+    """The two fastest of every pair of airports. Two pairs may be written alike: then both have theirs."""
+    by_pair = defaultdict[tuple[str, str], list[tuple[int, str, str, str]]](list)
+    for flight in flights:
+        if flight.minutes is not None:
+            stopovers = "|".join(flight.stopovers)
+            by_pair[flight.start, flight.end].append((flight.minutes, flight.leg, stopovers, flight.duration))
+    rows = sorted(
+        (f"{start}-{end}", *flight) for (start, end), each in by_pair.items() for flight in heapq.nsmallest(2, each)
+    )
+    return [(route, leg, stopovers, duration) for route, _, leg, stopovers, duration in rows]
+
+
+def dear_routes(fares: Counter[tuple[str, str, int]]) -> list[tuple[str, float, str]]:
+    """Fares are counted by start, end and cents. Means are fractions, rounded once."""
+    if not fares:
+        return []
+    mean = Fraction(sum(cents * count for (_, _, cents), count in fares.items()), fares.total())
+    dear = defaultdict[tuple[str, str], Counter[int]](Counter)
+    for (start, end, cents), count in fares.items():
+        if cents > mean:
+            dear[start, end][cents] += count
+    rows = []
+    for (start, end), counted in dear.items():
+        total = sum(cents * count for cents, count in counted.items())
+        rows.append((f"{start}-{end}", float(Fraction(total, 100 * counted.total())), max(counted)))
+    return [(route, mean_fare, money(cents)) for route, mean_fare, cents in sorted(rows)]
+
+
+def usual_fares(bases: Counter[tuple[str, int]]) -> list[tuple[str, str, int]]:
+    """Fares are counted by airport and cents."""
+    most = Counter[str]()
+    for (airport, _), count in bases.items():
+        most[airport] = max(most[airport], count)
+    rows = sorted((airport, cents, count) for (airport, cents), count in bases.items() if count == most[airport])
+    return [(airport, money(cents), count) for airport, cents, count in rows]
+
+
+def money(cents: int) -> str:
+    return f"{cents // 100}.{cents // 10 % 10}{cents % 10}"
+
+
+def read_places(path: Path, counts: Counts) -> dict[str, Place]:
+    """Of the airports that are known: the first row counts, and has to name a place on earth."""
+    listed: dict[str, Place | None] = {}
+    for code, latitude, longitude in read_fields(path, read_semicolons(path), AIRPORT_COLUMNS, 0, counts):
+        if code and code not in listed:
+            listed[code] = place_at(fields.degrees(latitude), fields.degrees(longitude))
+    return {code: place for code, place in listed.items() if place is not None}
+
+
+def place_at(north: float | None, east: float | None) -> Place | None:
+    return None if north is None or east is None or abs(north) > 90 else (north, east)
+
+
+def read_flights(path: Path, counts: Counts) -> Iterator[Flight]:
+    for leg, start, end, segments, duration, miles, base, total in read_fields(
+        path, read_records(path), FLIGHT_COLUMNS, NEEDED, counts
+    ):
+        yield Flight(
+            leg=leg,
+            start=start,
+            end=end,
+            stopovers=segments.split("||")[:-1],
+            duration=duration,
+            minutes=fields.minutes(duration),
+            miles=fields.integer(miles),
+            base_cents=fields.cents(base),
+            total_cents=fields.cents(total),
+        )
+
+
+def read_fields(
+    path: Path, records: Iterator[list[str]], columns: tuple[str, ...], needed: int, counts: Counts
+) -> Iterator[tuple[str, ...]]:
+    """The named fields, without outer blanks, of each row that has the first so many of them; the others may be empty
+    (which `rows.read_rows` never lets through)."""
+    records = filter(None, records)  # an empty line is no row
+    header = [name.strip() for name in next(records, [])]
+    missing = [name for name in columns if name not in header]
+    if missing:
+        raise ConfigError(f"{path}: the header has no column {', '.join(missing)}; give the file its header line")
+    places = [header.index(name) for name in columns]
+    for record in records:
+        counts.rows += 1
+        if len(record) == len(header) and is_utf8(record):
+            row = tuple(record[place].strip() for place in places)
+            if all(row[:needed]):
+                yield row
+                continue
+        counts.rejected += 1
+
+
+def read_semicolons(path: Path) -> Iterator[list[str]]:
+    """As `rows.read_records` reads, but for the separator: a quoted field that is never closed takes in the end."""
+    csv.field_size_limit(sys.maxsize)
+    end = ["the end", "of the file"]
+    try:
+        file = path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; the folder must hold this file") from error
+    with file:
+        records = list(csv.reader(itertools.chain(file, [";".join(end)]), delimiter=";"))
+    if records.pop() != end:
+        raise ConfigError(f"{path}: a quoted field is never closed; look for the odd quote in its last rows")
+    yield from records

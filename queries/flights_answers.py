@@ -1,0 +1,205 @@
+"""How the five answers about flights come of their rows: the folds, combines, partials and answers.
+
+Invariant: everything here is a list, a sum or an extreme by a total order, so no cut and no order of the rows shows;
+fares are cents. A route is its two airports: other pairs may be written alike, and are other routes still. The one
+thing whose order counts is the airports: of a code that is listed twice, the row that comes first.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from geographiclib.geodesic import Geodesic  # type: ignore[import-untyped]  # it ships no types; `far_miles` is the door
+from numpy.typing import NDArray
+
+from queries import exact
+from queries.columns import are_set, in_order, keep, numbers, rows_of, schema, sum_by, table_of
+from queries.flights_cleaning import route, routes
+from queries.model import Given, Options, Row
+
+Tables = Mapping[str, pa.Table]
+Rows = Sequence[Sequence[str]]
+
+# In the order of the answer's lines: a Listing is sorted by its columns.
+LONG_FLIGHTS: Final = schema(leg_id=pa.string(), route=pa.string(), total_cents=pa.int64(), stopovers=pa.string())
+DETOURS: Final = schema(leg_id=pa.string(), route=pa.string(), distance_miles=pa.int64())
+
+PLACES: Final = schema(code=pa.string(), latitude=pa.float64(), longitude=pa.float64())
+FASTEST: Final = schema(
+    start=pa.string(),
+    destination=pa.string(),
+    duration_minutes=pa.int64(),
+    leg_id=pa.string(),
+    stopovers=pa.string(),
+    duration=pa.string(),
+)
+TOTAL_FARES: Final = schema(start=pa.string(), destination=pa.string(), total_cents=pa.int64(), flights=pa.int64())
+BASE_FARES: Final = schema(start=pa.string(), base_cents=pa.int64(), flights=pa.int64())
+
+FASTEST_COUNT: Final = 2  # of every route
+METRES_PER_MILE: Final = 1609.344
+FAR: Final = 4  # times the direct distance; a power of two, so a double is multiplied exactly
+NEVER: Final = 2**63 - 1  # no distance is more than that
+PAIRS_KEPT: Final = 2**16  # the real rows have 240; a geodesic takes a tenth of a millisecond, 10 MB keep so many
+
+
+# --- 1: flights with three stopovers or more
+
+
+def long_flights(batch: pa.Table, _: Given) -> pa.Table:
+    flights = keep(batch, are_set(batch, "stopovers") & are_set(batch, "total_cents"))
+    return table_of(LONG_FLIGHTS, flights["leg_id"], _routes(flights), flights["total_cents"], flights["stopovers"])
+
+
+def long_flight_line(flight: Row) -> Sequence[str]:
+    leg_id, route, total_cents, stopovers = flight
+    return leg_id, route, _money(total_cents), stopovers
+
+
+# --- 2: flights that go four times as far as they need to
+
+
+def places(batch: pa.Table, _: Given) -> pa.Table:
+    return first_places(batch.select(PLACES.names))
+
+
+def first_places(blocks: pa.Table) -> pa.Table:
+    """Of every code, its first row; blocks come in the order of the file."""
+    codes: Any = blocks["code"].combine_chunks()
+    _, firsts = np.unique(codes.dictionary_encode().indices.to_numpy(), return_index=True)
+    return blocks.take(np.sort(firsts))
+
+
+def detours(batch: pa.Table, given: Given) -> pa.Table:
+    flights = keep(batch, are_set(batch, "distance_miles"))
+    far = numbers(flights, "distance_miles", null=0) > _far_miles(flights, given.references["airports"])
+    flights = keep(flights, far)
+    return table_of(DETOURS, flights["leg_id"], _routes(flights), flights["distance_miles"])
+
+
+def detour_line(flight: Row) -> Sequence[str]:
+    leg_id, route, distance_miles = flight
+    return leg_id, route, str(distance_miles)
+
+
+def _far_miles(flights: pa.Table, airports: pa.Table) -> NDArray[np.int64]:
+    """For each flight, the distance that it has to exceed: one look for each pair of airports."""
+    known = [(latitude, longitude) for _, latitude, longitude in rows_of(airports)] + [(None, None)]
+    starts, destinations = (_rows_of_codes(airports, flights[name]) for name in ("start", "destination"))
+    pairs, pair_of = np.unique(starts * len(known) + destinations, return_inverse=True)
+    limits = [far_miles(*known[pair // len(known)], *known[pair % len(known)]) for pair in pairs.tolist()]
+    return np.array(limits, np.int64)[pair_of]
+
+
+def _rows_of_codes(airports: pa.Table, codes: Any) -> NDArray[np.int64]:
+    """Where a code is among the airports; behind the last of them if it is not."""
+    rows: Any = pc.index_in(codes, value_set=airports["code"].combine_chunks())
+    found: NDArray[np.int64] = rows.fill_null(len(airports)).to_numpy().astype(np.int64)
+    return found
+
+
+@lru_cache(PAIRS_KEPT)
+def far_miles(north: float | None, east: float | None, other_north: float | None, other_east: float | None) -> int:
+    """The whole miles in four times the direct distance: an integer exceeds the one if it exceeds the other."""
+    if north is None or other_north is None:
+        return NEVER
+    metres: float = Geodesic.WGS84.Inverse(north, east, other_north, other_east, Geodesic.DISTANCE)["s12"]
+    return math.floor(FAR * (metres / METRES_PER_MILE))
+
+
+# --- 3: the two fastest flights of a route, among those of query 1 with or without a fare
+
+
+def fastest(batch: pa.Table, _: Given) -> pa.Table:
+    return two_fastest(keep(batch, are_set(batch, "duration")).select(FASTEST.names))
+
+
+def two_fastest(blocks: pa.Table) -> pa.Table:
+    """In order, a row has to go if the row two above it has the same route."""
+    ordered = in_order(blocks)
+    count = max(len(ordered) - FASTEST_COUNT, 0)
+    stays = np.ones(len(ordered), dtype=np.bool_)
+    same = [
+        pc.equal(ordered[name].slice(FASTEST_COUNT), ordered[name].slice(0, count)).to_numpy()
+        for name in ("start", "destination")
+    ]
+    stays[FASTEST_COUNT:] = ~(same[0] & same[1])
+    return keep(ordered, stays)
+
+
+def fastest_lines(partials: pa.Table, _: Options) -> Rows:
+    lines = sorted(
+        (route(start, destination), minutes, leg_id, stopovers, duration)
+        for start, destination, minutes, leg_id, stopovers, duration in rows_of(two_fastest(partials))
+    )
+    return [(route_, leg_id, stopovers, duration) for route_, _, leg_id, stopovers, duration in lines]
+
+
+# --- 4: what the dearer flights of a route cost
+
+
+def total_fares(batch: pa.Table, _: Given) -> pa.Table:
+    flights = keep(batch, are_set(batch, "total_cents"))
+    ones = np.ones(len(flights), dtype=np.int64)
+    return sum_total_fares(
+        table_of(TOTAL_FARES, flights["start"], flights["destination"], flights["total_cents"], ones)
+    )
+
+
+def sum_total_fares(blocks: pa.Table) -> pa.Table:
+    return sum_by(blocks, "start", "destination", "total_cents")
+
+
+def dear_routes(partials: pa.Table, _: Options) -> Rows:
+    """A fare is above the mean of all if it exceeds the sum when it is taken as often as there are flights."""
+    fares = rows_of(sum_total_fares(partials))
+    flights = sum(count for *_, count in fares)
+    sum_cents = sum(cents * count for _, _, cents, count in fares)
+    dear: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for start, destination, cents, count in fares:
+        if cents * flights > sum_cents:
+            dear[start, destination].append((cents, count))
+    lines = sorted((route(*ends), _mean(costs), max(cents for cents, _ in costs)) for ends, costs in dear.items())
+    return [(route_, repr(mean), _money(highest_cents)) for route_, mean, highest_cents in lines]
+
+
+def _mean(costs: Sequence[tuple[int, int]]) -> float:
+    """In units, of fares in cents and how often they are asked for."""
+    return exact.quotient(sum(cents * count for cents, count in costs), 100 * sum(count for _, count in costs))
+
+
+# --- 5: the usual fares from an airport
+
+
+def base_fares(batch: pa.Table, _: Given) -> pa.Table:
+    flights = keep(batch, are_set(batch, "base_cents"))
+    ones = np.ones(len(flights), dtype=np.int64)
+    return sum_base_fares(table_of(BASE_FARES, flights["start"], flights["base_cents"], ones))
+
+
+def sum_base_fares(blocks: pa.Table) -> pa.Table:
+    return sum_by(blocks, "start", "base_cents")
+
+
+def usual_fares(partials: pa.Table, _: Options) -> Rows:
+    fares = rows_of(sum_base_fares(partials))
+    most: dict[str, int] = defaultdict(int)
+    for start, _, flights in fares:
+        most[start] = max(most[start], flights)
+    return [(start, _money(cents), str(flights)) for start, cents, flights in sorted(fares) if flights == most[start]]
+
+
+# --- shared
+
+
+def _routes(flights: pa.Table) -> Any:
+    return routes(flights["start"], flights["destination"])
+
+
+def _money(cents: int) -> str:
+    return f"{cents // 100}.{cents % 100:02d}"
