@@ -16,7 +16,7 @@ import pyarrow as pa
 from agents.blocks import Blocks, Table
 from cauce.messages import About, ClientId, decode, encode, join
 from queries.columns import as_they_are
-from queries.model import Dataset, Derived, File, Given, Input, Listing, Options, Query, Summary
+from queries.model import Dataset, Derived, File, Given, Input, Listing, Options, Query, Summary, rows_in
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class Folder:
 
     def take(self, rows: pa.Table) -> list[Outgoing]:
         outgoing: list[Outgoing] = []
-        self._count(rows.num_rows)
+        self._count(rows_in(rows))
         for query in self.live_queries():
             try:
                 outgoing += self._fold(query, self.file, rows)
@@ -246,7 +246,7 @@ class Folder:
     def _state(self, query: Query, file: File) -> pa.Table:
         """All blocks combined; for no rows, what the fold makes of an empty batch."""
         input_ = input_of(query, file)
-        empty = input_.fold(with_label(file.schema.empty_table(), file), self._given(query, file))
+        empty = input_.fold(with_label(file.batch_schema.empty_table(), file), self._given(query, file))
         return input_.combine(join(self._blocks(query, file).read(), empty.schema))
 
     def _delete(self, query: Query) -> None:

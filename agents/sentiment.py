@@ -60,7 +60,6 @@ class Model:
 def load(folder: Path, name: str) -> Model:
     """A folder beside ours, or whatever Hugging Face knows by that name and has an ONNX export of."""
     import onnxruntime  # type: ignore[import-untyped]  # noqa: PLC0415 a second at every start, and only films need it
-    from transformers import AutoTokenizer  # noqa: PLC0415 the same
 
     started = time.monotonic()
     here = folder / name
@@ -73,10 +72,22 @@ def load(folder: Path, name: str) -> Model:
     options.intra_op_num_threads = 1  # the cores belong to the folds; and one thread adds up in one order
     onnx = next(path for each in ONNX_FILES if (path := source / each).exists())
     session = onnxruntime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
-    tokenizer = AutoTokenizer.from_pretrained(str(source))
+    tokenizer = load_tokenizer(source)
     longest = min(config.get("max_position_embeddings", 512), tokenizer.model_max_length)
     log.info("model loaded", extra={"model": name, "seconds": round(time.monotonic() - started, 2)})
     return Model(tokenizer, session, labels, longest)
+
+
+def load_tokenizer(source: Path) -> Any:
+    """By the class that reads tokenizer.json, where there is one: to find out which class a model wants takes twice as
+    long to import."""
+    if (source / "tokenizer.json").exists():
+        from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 as above
+
+        return PreTrainedTokenizerFast.from_pretrained(str(source))
+    from transformers import AutoTokenizer  # noqa: PLC0415
+
+    return AutoTokenizer.from_pretrained(str(source))
 
 
 def fetched(name: str) -> Path:

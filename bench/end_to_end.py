@@ -4,11 +4,12 @@ One broker, two workers, exactly-once on. The time is a client's: from the openi
 disk. Peers: DuckDB over the same files, and vanilla Faust with one record a row. Ratios count: machines differ.
 """
 
+import os
 import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,13 +29,14 @@ MEGA: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One session on a fresh cluster."""
+    """One session."""
 
     rows: int
     size_bytes: int
     seconds: dict[str, float]  # to each answer
     upload_seconds: float
     peaks: dict[str, int]  # resident bytes, by process
+    cpu_seconds: dict[str, float]  # spent during the session, by process
     labelled: int = 0  # films that a model has read
 
     @property
@@ -46,22 +48,28 @@ class Run:
 class Figures:
     dataset: str
     run: Run
-    small: Run | None = None
-    duckdb: dict[str, float] = field(default_factory=dict)  # by what it answers
+    small: Run
+    duckdb: dict[str, float]  # by what it answers
     faust_rate: float | None = None
     model_seconds: float | None = None
 
 
 def bench(dataset: str, rows: int, shape: Shape, folder: Path | None, *, faust: bool) -> Figures:
-    """Generates what is not there, runs everything, and throws away what it made."""
+    """Generates what is not there, runs everything, and throws away what it made. A small session comes first: it shows
+    whether memory grows with the rows, and the large one meets processes that have been up for a while, as a client
+    does."""
     with tempfile.TemporaryDirectory(prefix="cauce-bench-") as scratch:
         data = folder or generated(dataset, rows, Path(scratch))
+        small_data = generated(dataset, SMALL, Path(scratch))
         duckdb = peers.duckdb_seconds(dataset, data)  # first: it warms the file cache for both
-        run = one_session(dataset, data, rows, shape, Path(scratch) / "home")
-        figures = Figures(dataset, run, duckdb=duckdb)
-        if rows > SMALL and folder is None:
-            small = generated(dataset, SMALL, Path(scratch))
-            figures.small = one_session(dataset, small, SMALL, shape, Path(scratch) / "small-home")
+        home = Path(scratch) / "home"
+        keeper.detach(home, shape, leash=True)
+        try:
+            small = one_session(dataset, small_data, SMALL, home)
+            run = one_session(dataset, data, rows, home)
+        finally:
+            keeper.down(home)
+        figures = Figures(dataset, run, small, duckdb)
         if run.labelled:
             figures.model_seconds = run.labelled * peers.model_seconds(data)
         if faust:
@@ -76,31 +84,34 @@ def generated(dataset: str, rows: int, scratch: Path) -> Path:
     return folder
 
 
-def one_session(dataset: str, data: Path, rows: int, shape: Shape, home: Path) -> Run:
-    keeper.detach(home, shape, leash=True)
-    try:
-        began = time.monotonic()
-        with Client(keeper.status(home)["gateways"]) as client, client.open(dataset) as session:
-            uploading = Uploading(session, data)
-            uploading.start()
-            seconds = {}
-            for query in session.watch():
-                if query.state != "done":
-                    raise SystemExit(f"{query.query} failed: {query.reason}")
-                session.save_answer(query.query, home / f"{query.query}.csv")
-                seconds[query.query] = time.monotonic() - began
-            uploading.join()
-            if uploading.failed:
-                raise uploading.failed
-            stages = {stage.kind: stage for stage in session.state().files}
-            labelled = stages["overviews"].folded or 0 if "overviews" in stages else 0
-        peaks = {
-            f"{each['role']} {each['index']}": peak_bytes(each["pid"]) for each in keeper.status(home)["processes"]
-        }
-        size_bytes = sum(file.stat().st_size for file in data.rglob("*.csv"))
-        return Run(rows, size_bytes, seconds, uploading.ended_at - began, peaks, labelled)
-    finally:
-        keeper.down(home)
+def one_session(dataset: str, data: Path, rows: int, home: Path) -> Run:
+    status = keeper.status(home)
+    processes = {f"{each['role']} {each['index']}": each["pid"] for each in status["processes"]}
+    before = {name: cpu_seconds(pid) for name, pid in processes.items()}
+    own_before, began = time.process_time(), time.monotonic()
+    seconds = {}
+    with Client(status["gateways"]) as client, client.open(dataset) as session:
+        uploading = Uploading(session, data)
+        uploading.start()
+        for query in session.watch():
+            if query.state != "done":
+                raise SystemExit(f"{query.query} failed: {query.reason}")
+            session.save_answer(query.query, home / f"{query.query}.csv")
+            seconds[query.query] = time.monotonic() - began
+        uploading.join()
+        if uploading.failed:
+            raise uploading.failed
+        stages = {stage.kind: stage for stage in session.state().files}
+    cpu = {name: cpu_seconds(pid) - before[name] for name, pid in processes.items()}
+    return Run(
+        rows=rows,
+        size_bytes=sum(file.stat().st_size for file in data.rglob("*.csv")),
+        seconds=seconds,
+        upload_seconds=uploading.ended_at - began,
+        peaks={name: peak_bytes(pid) for name, pid in processes.items()},
+        cpu_seconds=cpu | {"client": time.process_time() - own_before},
+        labelled=(stages["overviews"].folded or 0) if "overviews" in stages else 0,
+    )
 
 
 class Uploading(threading.Thread):
@@ -127,6 +138,11 @@ def peak_bytes(pid: int) -> int:
     return 0
 
 
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def show(figures: Figures, console: Console) -> None:
     run = figures.run
     size = f"{run.rows:,} rows, {run.size_bytes / MEGA:,.0f} MB"
@@ -142,7 +158,9 @@ def show(figures: Figures, console: Console) -> None:
         console.print(
             f"of it the model's own time, on one core: {figures.model_seconds:.1f} s for {run.labelled} films"
         )
-    console.print(memory_table([run, *([figures.small] if figures.small else [])]))
+    spent = ", ".join(f"{name} {seconds:.1f}" for name, seconds in run.cpu_seconds.items())
+    console.print(f"CPU seconds: {spent}; {sum(run.cpu_seconds.values()):.1f} in all")
+    console.print(memory_table([figures.small, run]))
 
 
 def answers_table(figures: Figures) -> Table:
@@ -176,6 +194,7 @@ def as_json(figures: Figures) -> Mapping[str, Any]:
         "duckdb_seconds": figures.duckdb,
         "faust_rows_a_second": figures.faust_rate,
         "model_seconds": figures.model_seconds,
+        "cpu_seconds": run.cpu_seconds,
         "peak_bytes": run.peaks,
-        "peak_bytes_small": figures.small.peaks if figures.small else None,
+        "peak_bytes_small": figures.small.peaks,
     }

@@ -12,13 +12,15 @@ from infra.cluster import Cluster
 from infra.oracle.sentiment import Sentiment
 
 MODEL_FILMS: Final = 200
+CSV: Final = (
+    """header=true, all_varchar=true, delim=',', quote='"', escape='"', strict_mode=false, ignore_errors=true"""
+)
 
 # Of a literal list DuckDB knows nothing: a pattern stands for "Argentina is among the countries".
 MOVIES_Q3: Final = """
     WITH films AS (
         SELECT DISTINCT try_cast(id AS BIGINT) AS id, title
-        FROM read_csv('{folder}/movies_metadata.csv', all_varchar=true, strict_mode=false, ignore_errors=true,
-                      null_padding=true, parallel=false, max_line_size=4000000)
+        FROM read_csv('{folder}/movies_metadata.csv', {csv}, null_padding=true, parallel=false)
         WHERE production_countries LIKE '%''Argentina''%' AND try_cast(release_date AS DATE) >= DATE '2000-01-01'
     ), means AS (
         SELECT movieId AS id, sum(rating) / count(*) AS mean
@@ -34,13 +36,14 @@ MOVIES_Q3: Final = """
 FLIGHTS: Final = (
     """CREATE TEMP TABLE airports AS
        SELECT "Airport Code" AS code, try_cast(Latitude AS DOUBLE) AS lat, try_cast(Longitude AS DOUBLE) AS lon
-       FROM read_csv('{folder}/airports-codepublic.csv', delim=';', all_varchar=true, ignore_errors=true)""",
+       FROM read_csv('{folder}/airports-codepublic.csv', delim=';', header=true, all_varchar=true,
+                     ignore_errors=true)""",
     """CREATE TEMP TABLE flights AS
        SELECT legId, startingAirport AS a, destinationAirport AS b, travelDuration AS duration,
               try_cast(baseFare AS DECIMAL(12, 2)) AS base, try_cast(totalFare AS DECIMAL(12, 2)) AS fare,
               try_cast(totalTravelDistance AS BIGINT) AS distance,
               string_split(segmentsArrivalAirportCode, '||') AS stops
-       FROM read_csv('{folder}/itineraries.csv', all_varchar=true, ignore_errors=true)""",
+       FROM read_csv('{folder}/itineraries.csv', {csv})""",
     """SELECT legId, a || '-' || b, fare, stops FROM flights WHERE len(stops) >= 4 ORDER BY legId""",
     """SELECT legId, a || '-' || b, distance FROM flights
        JOIN airports f ON f.code = a JOIN airports t ON t.code = b
@@ -60,22 +63,22 @@ FLIGHTS: Final = (
 COFFEE: Final = (
     """CREATE TEMP TABLE tx AS SELECT transaction_id, try_cast(store_id AS BIGINT) AS store,
          try_cast(try_cast(user_id AS DOUBLE) AS BIGINT) AS user, try_cast(final_amount AS DECIMAL(18, 3)) AS amount,
-         try_cast(created_at AS TIMESTAMP) AS at
-       FROM read_csv('{folder}/transactions/*.csv', all_varchar=true, ignore_errors=true)""",
+         try_cast(created_at AS TIMESTAMP) AS made
+       FROM read_csv('{folder}/transactions/*.csv', {csv})""",
     """CREATE TEMP TABLE items AS SELECT try_cast(item_id AS BIGINT) AS item, try_cast(quantity AS BIGINT) AS quantity,
-         try_cast(subtotal AS DECIMAL(18, 3)) AS subtotal, try_cast(created_at AS TIMESTAMP) AS at
-       FROM read_csv('{folder}/transaction_items/*.csv', all_varchar=true, ignore_errors=true)""",
+         try_cast(subtotal AS DECIMAL(18, 3)) AS subtotal, try_cast(created_at AS TIMESTAMP) AS made
+       FROM read_csv('{folder}/transaction_items/*.csv', {csv})""",
     """CREATE TEMP TABLE users AS SELECT try_cast(user_id AS BIGINT) AS user, try_cast(birthdate AS DATE) AS born
-       FROM read_csv('{folder}/users/*.csv', all_varchar=true, ignore_errors=true)""",
-    """SELECT transaction_id, amount FROM tx WHERE year(at) IN (2024, 2025) AND amount >= 75
-         AND at::TIME BETWEEN TIME '06:00:00' AND TIME '23:00:00' ORDER BY transaction_id""",
-    """SELECT strftime(at, '%Y-%m') AS month, item, sum(quantity), sum(subtotal) FROM items
-       WHERE year(at) IN (2024, 2025) GROUP BY 1, 2 ORDER BY 1, 2""",
-    """SELECT year(at), month(at) > 6, store, sum(amount) FROM tx WHERE year(at) IN (2024, 2025)
-         AND at::TIME BETWEEN TIME '06:00:00' AND TIME '23:00:00' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
+       FROM read_csv('{folder}/users/*.csv', {csv})""",
+    """SELECT transaction_id, amount FROM tx WHERE year(made) IN (2024, 2025) AND amount >= 75
+         AND made::TIME BETWEEN TIME '06:00:00' AND TIME '23:00:00' ORDER BY transaction_id""",
+    """SELECT strftime(made, '%Y-%m') AS month, item, sum(quantity), sum(subtotal) FROM items
+       WHERE year(made) IN (2024, 2025) GROUP BY 1, 2 ORDER BY 1, 2""",
+    """SELECT year(made), month(made) > 6, store, sum(amount) FROM tx WHERE year(made) IN (2024, 2025)
+         AND made::TIME BETWEEN TIME '06:00:00' AND TIME '23:00:00' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
     """SELECT store, n, user, born FROM (SELECT store, user, count(*) AS n,
          row_number() OVER (PARTITION BY store ORDER BY count(*) DESC, user) AS place
-       FROM tx WHERE year(at) IN (2024, 2025) AND user IS NOT NULL GROUP BY store, user)
+       FROM tx WHERE year(made) IN (2024, 2025) AND user IS NOT NULL GROUP BY store, user)
        LEFT JOIN users USING (user) WHERE place <= 3 ORDER BY store, place""",
 )
 
@@ -96,16 +99,14 @@ def _run(folder: Path, statements: tuple[str, ...]) -> float:
     began = time.monotonic()
     with duckdb.connect() as connection:
         for statement in statements:
-            connection.execute(statement.format(folder=folder) if "{folder}" in statement else statement).fetchall()
+            connection.execute(statement.format(folder=folder, csv=CSV)).fetchall()
     return time.monotonic() - began
 
 
 def model_seconds(folder: Path) -> float:
     """Of one film, on one core."""
-    rows = duckdb.execute(
-        f"SELECT overview FROM read_csv('{folder}/movies_metadata.csv', all_varchar=true, strict_mode=false, "  # noqa: S608
-        f"ignore_errors=true, null_padding=true, parallel=false) WHERE length(overview) > 20 LIMIT {MODEL_FILMS}"
-    ).fetchall()
+    films = f"read_csv('{folder}/movies_metadata.csv', {CSV}, null_padding=true, parallel=false)"
+    rows = duckdb.execute(f"SELECT overview FROM {films} WHERE length(overview) > 20 LIMIT {MODEL_FILMS}").fetchall()  # noqa: S608
     label: Callable[[str], str] = Sentiment()
     label("warm")
     began = time.process_time()

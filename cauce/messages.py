@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NewType, Self, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 ClientId = NewType("ClientId", str)
 UploadId = NewType("UploadId", str)
@@ -17,6 +18,8 @@ Headers = Mapping[str, bytes]
 
 ROWS_PER_BATCH: Final = 100_000
 COMPRESSION: Final[Literal["zstd"]] = "zstd"  # 1.8 B a rating, lz4 2.9, none 5.0
+SMALLEST, LARGEST = -(2**31), 2**31 - 1
+WAS_WIDE: Final = {b"was": b"int64"}
 
 T = TypeVar("T", "Session", "Upload", "Answer")
 Kind = Literal["batch", "end", "abort", "partial", "more", "failed", "counted"]
@@ -58,7 +61,9 @@ class About:
 
 
 def encode(table: pa.Table, compression: Literal["zstd"] | None = COMPRESSION) -> bytes:
-    """Rows as an Arrow IPC stream: its schema goes along, so any Arrow library reads it."""
+    """Rows as an Arrow IPC stream: its schema goes along, so any Arrow library reads it. Columns of int64 whose numbers
+    are small travel as int32, which takes a third of the time to compress; `decode` widens them again."""
+    table = narrowed(table)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
@@ -68,7 +73,25 @@ def encode(table: pa.Table, compression: Literal["zstd"] | None = COMPRESSION) -
 
 def decode(value: bytes) -> pa.Table:
     with pa.ipc.open_stream(value) as reader:
-        return reader.read_all()
+        return widened(reader.read_all())
+
+
+def narrowed(table: pa.Table) -> pa.Table:
+    for place, column in enumerate(table.columns):
+        if column.type == pa.int64() and column.null_count < len(column):
+            limits = pc.min_max(column)
+            if limits["min"].as_py() >= SMALLEST and limits["max"].as_py() <= LARGEST:
+                small = pa.field(table.column_names[place], pa.int32(), metadata=WAS_WIDE)
+                table = table.set_column(place, small, column.cast(pa.int32()))
+    return table
+
+
+def widened(table: pa.Table) -> pa.Table:
+    for place, known in enumerate(table.schema):
+        if known.metadata == WAS_WIDE:
+            wide = pa.field(known.name, pa.int64())
+            table = table.set_column(place, wide, table.column(place).cast(pa.int64()))
+    return table
 
 
 @dataclass(frozen=True, slots=True)

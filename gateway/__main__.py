@@ -13,7 +13,7 @@ from granian.server.embed import Server
 
 from cauce import logs
 from cauce.errors import CauceError
-from cauce.process import EXIT_FAILED, STOPPING_SECONDS, end_within, exit_code, refuse_taken_port
+from cauce.process import EXIT_FAILED, STOPPING_SECONDS, end_within, exit_code, refuse_taken_port, save_memory
 from cauce.settings import Settings
 from gateway.app import build
 
@@ -24,6 +24,7 @@ GRANIAN: Final = {name: {"level": "WARNING", "propagate": True} for name in ("_g
 
 
 def main() -> int:
+    save_memory()
     try:
         settings = Settings.load()
         logging.config.dictConfig(logs.dict_config(settings.log_level))

@@ -16,7 +16,7 @@ from cauce.messages import ROWS_PER_BATCH, About, ClientId, Kind, Upload, Upload
 from cauce.topics import UPLOADS
 from gateway.publish import Record
 from queries.keys import partitions_of
-from queries.model import Dataset, File
+from queries.model import Dataset, File, rows_in
 
 BATCH_BYTES: Final = 1 << 20  # before compression; a record of text is about 256 KiB then
 
@@ -32,6 +32,7 @@ class Scribe:
     options: Mapping[str, Any]
 
     def batches(self, file: File, table: pa.Table) -> Iterator[Record]:
+        table = file.packed(table)
         if not table.num_rows:
             return
         if file.is_broadcast:
@@ -40,7 +41,7 @@ class Scribe:
             return
         where = partitions_of(table[file.key].to_numpy(), self.partitions)
         order = np.argsort(where, kind="stable")
-        sorted_table = table.take(order).combine_chunks()
+        sorted_table = table.combine_chunks().take(order)
         ends = np.searchsorted(where[order], np.arange(self.partitions), side="right")
         first = 0
         for partition, end in enumerate(ends.tolist()):
@@ -49,7 +50,7 @@ class Scribe:
 
     def _batches(self, file: File, table: pa.Table, partition: int) -> Iterator[Record]:
         for rows in pieces(table):
-            about = self._about("batch", file.kind, rows=rows.num_rows)
+            about = self._about("batch", file.kind, rows=rows_in(rows))
             yield Record(self.prefix + file.kind, partition, self.client_id, encode(rows), about.headers())
 
     def ends(self, file: File, upload: Upload) -> Iterator[Record]:

@@ -137,7 +137,12 @@ class Follower:
 
 def read_at(client: Mapping[str, str], topic: str, partition: int, offsets: Sequence[int]) -> Generator[bytes]:
     """The values of these records, in this order, one at a time. Blocks."""
-    small = {"queued.max.messages.kbytes": 4 << 10, "queued.min.messages": 1, "enable.partition.eof": False}
+    small = {
+        "queued.max.messages.kbytes": 4 << 10,
+        "queued.min.messages": 2,
+        "fetch.queue.backoff.ms": 10,  # the default waits a second whenever the queue is full
+        "enable.partition.eof": False,
+    }
     consumer = Consumer(consumer_config(client) | small, logger=log)
     try:
         consumer.assign([TopicPartition(topic, partition, offsets[0])])

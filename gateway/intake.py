@@ -24,7 +24,7 @@ from gateway.problems import Problem
 from gateway.seats import Live
 from queries.model import File
 
-BLOCK_BYTES: Final = 1 << 20
+BLOCK_BYTES: Final = 4 << 20
 BLOCK_SECONDS: Final = 0.1
 COMMIT_SECONDS: Final = 0.5
 COMMIT_BYTES: Final = 16 << 20  # of the file
@@ -68,16 +68,22 @@ class Intake:
         live.parser, live.dirty = self._parser, True
 
     async def stream(self, body: Body) -> None:
-        """Take what comes for as long as it comes; all that was taken is committed when this returns."""
+        """Take what comes for as long as it comes; all that was taken is committed when this returns. While one block
+        is parsed, the next one is read."""
+        reading = asyncio.ensure_future(body.block(BLOCK_BYTES, BLOCK_SECONDS))
         try:
-            while body.ending is Ending.OPEN:
-                block = await body.block(BLOCK_BYTES, BLOCK_SECONDS)
+            is_open = True
+            while is_open:
+                block, is_open = await reading, body.ending is Ending.OPEN
+                if is_open:
+                    reading = asyncio.ensure_future(body.block(BLOCK_BYTES, BLOCK_SECONDS))
                 if block:
                     await self._feed(block)
                 if self._pending.due:
                     await self._commit()
             await self._end()
         finally:
+            reading.cancel()
             await self._settle()
 
     async def whole(self, data: bytes) -> None:

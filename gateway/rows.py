@@ -157,5 +157,9 @@ def _first_end(text: bytes, start: int) -> int:
 
 def _lines(data: bytes) -> int:
     """LF, CRLF and lone CR, also within quotes."""
-    carriage_returns = data.count(b"\r")
-    return data.count(b"\n") + (carriage_returns and carriage_returns - data.count(b"\r\n"))
+    signs = np.frombuffer(data, np.uint8)
+    feeds = int(np.count_nonzero(signs == LF))
+    if b"\r" not in data:
+        return feeds
+    returns = signs == CR
+    return feeds + int(np.count_nonzero(returns[:-1] & (signs[1:] != LF))) + int(returns[-1])

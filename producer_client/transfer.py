@@ -18,7 +18,7 @@ from producer_client.gateways import Gateways, Route, Trouble
 
 PATCH_BYTES: Final = 64 * 1024 * 1024  # one round trip and one commit of the rest for so many bytes
 CAREFUL_BYTES: Final = 1024 * 1024  # after a failure: hear what the gateway says before much is sent in vain
-SIDE_BY_SIDE: Final = 4  # more would share the same network and the gateway's limit of live uploads
+SIDE_BY_SIDE: Final = 2  # more would share the same network and the same cores, and end later
 LAST_WORDS_SECONDS: Final = 1.0  # for threads to see that they should stop; what is in flight then is cut
 TUS: Final = {"Tus-Resumable": "1.0.0"}
 

@@ -6,7 +6,6 @@ thing whose order counts is the airports: of a code that is listed twice, the ro
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -42,6 +41,7 @@ TOTAL_FARES: Final = schema(start=pa.string(), destination=pa.string(), total_ce
 BASE_FARES: Final = schema(start=pa.string(), base_cents=pa.int64(), flights=pa.int64())
 
 FASTEST_COUNT: Final = 2  # of every route
+HALF: Final = 32  # bits: so much of a fare, times all flights, fits 64 bits
 METRES_PER_MILE: Final = 1609.344
 FAR: Final = 4  # times the direct distance; a power of two, so a double is multiplied exactly
 NEVER: Final = 2**63 - 1  # no distance is more than that
@@ -156,21 +156,33 @@ def sum_total_fares(blocks: pa.Table) -> pa.Table:
 
 
 def dear_routes(partials: pa.Table, _: Options) -> Rows:
-    """A fare is above the mean of all if it exceeds the sum when it is taken as often as there are flights."""
-    fares = rows_of(sum_total_fares(partials))
-    flights = sum(count for *_, count in fares)
-    sum_cents = sum(cents * count for _, _, cents, count in fares)
-    dear: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for start, destination, cents, count in fares:
-        if cents * flights > sum_cents:
-            dear[start, destination].append((cents, count))
-    lines = sorted((route(*ends), _mean(costs), max(cents for cents, _ in costs)) for ends, costs in dear.items())
+    """A fare is above the mean of all if it exceeds the whole cents of that mean."""
+    fares = sum_total_fares(partials)
+    if not fares.num_rows:
+        return []
+    flights, sum_cents = int(pc.sum(fares["flights"]).as_py()), sum(_cents_of(each) for each in rows_of(_sums(fares)))
+    dear = fares.filter(pc.greater(fares["total_cents"], pa.scalar(sum_cents // flights)))
+    lines = sorted(
+        (route(start, destination), exact.quotient(_cents_of(sums), 100 * count), highest)
+        for start, destination, *sums, count, highest in rows_of(_sums(dear, "start", "destination"))
+    )
     return [(route_, repr(mean), _money(highest_cents)) for route_, mean, highest_cents in lines]
 
 
-def _mean(costs: Sequence[tuple[int, int]]) -> float:
-    """In units, of fares in cents and how often they are asked for."""
-    return exact.quotient(sum(cents * count for cents, count in costs), 100 * sum(count for _, count in costs))
+def _sums(fares: pa.Table, *keys: str) -> pa.Table:
+    """By these keys: the sum of all fares in two halves, so that neither overflows; the flights; the highest fare."""
+    cents, flights = fares["total_cents"].to_numpy(), fares["flights"].to_numpy()
+    halves = {"high": (cents >> HALF) * flights, "low": (cents & (2**HALF - 1)) * flights}
+    columns: dict[str, Any] = {**{key: fares[key] for key in keys}, **halves, "flights": flights, "cents": cents}
+    table = pa.table(columns)
+    wanted: Any = [("high", "sum"), ("low", "sum"), ("flights", "sum"), ("cents", "max")]
+    grouped = table.group_by(list(keys), use_threads=False).aggregate(wanted)
+    return grouped.select([*keys, "high_sum", "low_sum", "flights_sum", "cents_max"])
+
+
+def _cents_of(sums: Sequence[int]) -> int:
+    high, low, *_ = sums
+    return (high << HALF) + low
 
 
 # --- 5: the usual fares from an airport
@@ -187,11 +199,13 @@ def sum_base_fares(blocks: pa.Table) -> pa.Table:
 
 
 def usual_fares(partials: pa.Table, _: Options) -> Rows:
-    fares = rows_of(sum_base_fares(partials))
-    most: dict[str, int] = defaultdict(int)
-    for start, _, flights in fares:
-        most[start] = max(most[start], flights)
-    return [(start, _money(cents), str(flights)) for start, cents, flights in sorted(fares) if flights == most[start]]
+    fares = sum_base_fares(partials)
+    airports: Any = fares["start"].combine_chunks().dictionary_encode()
+    flights, of_airport = fares["flights"].to_numpy(), airports.indices.to_numpy()
+    most = np.zeros(len(airports.dictionary), np.int64)
+    np.maximum.at(most, of_airport, flights)
+    usual = keep(fares, flights == most[of_airport])
+    return [(start, _money(cents), str(flights)) for start, cents, flights in sorted(rows_of(usual))]
 
 
 # --- shared

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NewType, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Reason = NewType("Reason", str)  # why a row is rejected, as it is shown to the client: "no rating"
 Row = tuple[Any, ...]  # in the order of the schema
@@ -60,15 +61,29 @@ class File:
     kind: str  # "ratings"; also the name of its topic
     filename: str  # "ratings.csv", as it lies in a client's folder
     columns: tuple[str, ...]  # that the header must have, in any order, among others
-    schema: pa.Schema  # of a batch
+    schema: pa.Schema  # of cleaned rows
     key: str  # the column of the schema that says the partition; int64
     clean_row: CleanRow
     clean_block: CleanBlock | None = None
     separator: str = ","
     needs: Literal["", "sentiment"] = ""  # a column `label` is added by a model before the fold
+    pack: Callable[[pa.Table], pa.Table] | None = None  # cleaned rows → fewer that say as much, see `packed`
     is_folder: bool = False  # a client may have several; together they are one input, ended when the client says so
     is_broadcast: bool = False  # small: every partition gets all of its rows, whatever their key
     after: tuple[str, ...] = ()  # kinds of broadcast files that have to be there before this one is taken
+
+    def packed(self, rows: pa.Table) -> pa.Table:
+        """As they travel in a batch. Rows that stand for several say for how many, in the column `rows`."""
+        return self.pack(rows) if self.pack else rows
+
+    @property
+    def batch_schema(self) -> pa.Schema:
+        return self.packed(self.schema.empty_table()).schema
+
+
+def rows_in(batch: pa.Table) -> int:
+    """How many rows of a file a batch stands for."""
+    return int(pc.sum(batch["rows"]).as_py() or 0) if "rows" in batch.column_names else batch.num_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Sum and count of ratings by film: all that a mean needs, whatever the order of the files.
 
-Invariant: a combined block has one row a film, and blocks add up.
+Invariant: a packed table has one row a film, and tables add up. So the gateway packs what goes into one transaction, a
+few hundred thousand ratings, into a row for each film of them, which is cheaper than to send them.
 """
 
 from typing import Final
@@ -10,19 +11,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queries.columns import schema, sum_by, table_of
-from queries.model import Given
 
-BLOCK: Final = schema(movie_id=pa.int64(), half_stars=pa.int64(), ratings=pa.int64())
+PACKED: Final = schema(movie_id=pa.int64(), half_stars=pa.int64(), rows=pa.int64())
 
 # Counting makes an array as long as the largest id, so it pays while much of that is used. Real ids end at 176,275: of
-# such, a fold of 100,000 rows took 1.9 ms of CPU counted and 3.2 ms grouped; of 1,000, grouping was 3 times faster.
+# such, 100,000 rows took 1.9 ms of CPU counted and 3.2 ms grouped; of 1,000, grouping was 3 times faster.
 IDS_PER_ROW: Final = 2
 ONE_RATING: Final = 2**32  # above any sum of half stars of a batch: 400 million rows
 MOST_ROWS: Final = 2**20  # a double is exact up to 2**53, so up to 2**21 of ONE_RATING
 
 
-def fold(batch: pa.Table, _: Given) -> pa.Table:
-    ids, half_stars = batch["movie_id"].to_numpy(), batch["half_stars"].to_numpy()
+def pack(ratings: pa.Table) -> pa.Table:
+    ids, half_stars = ratings["movie_id"].to_numpy(), ratings["half_stars"].to_numpy()
     return _count(ids, half_stars) if _is_countable(ids) else _group(ids, half_stars)
 
 
@@ -39,10 +39,10 @@ def _count(ids: NDArray[np.int64], half_stars: NDArray[np.uint8]) -> pa.Table:
     count would triple its time."""
     both = np.bincount(ids, weights=half_stars + float(ONE_RATING))
     rated = np.flatnonzero(both)
-    ratings, sums = np.divmod(both[rated].astype(np.int64), ONE_RATING)
-    return table_of(BLOCK, rated, sums, ratings)
+    rows, sums = np.divmod(both[rated].astype(np.int64), ONE_RATING)
+    return table_of(PACKED, rated, sums, rows)
 
 
 def _group(ids: NDArray[np.int64], half_stars: NDArray[np.uint8]) -> pa.Table:
     ones = np.ones(len(ids), dtype=np.int64)
-    return combine(table_of(BLOCK, ids, half_stars.astype(np.int64), ones))
+    return combine(table_of(PACKED, ids, half_stars.astype(np.int64), ones))

@@ -1,7 +1,6 @@
 """The process around an app: logs as configured, one sentence for a known error, exit codes as in cauce/process.py."""
 
 import asyncio
-import ctypes
 import logging
 import sys
 from typing import Any
@@ -9,22 +8,11 @@ from typing import Any
 import faust
 
 from cauce.errors import CauceError
-from cauce.process import EXIT_FAILED, STOPPING_SECONDS, end_within, exit_code
+from cauce.process import EXIT_FAILED, STOPPING_SECONDS, end_within, exit_code, save_memory
 
 log = logging.getLogger(__name__)
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-
 CLOSING_SECONDS = 3.0  # it takes one when all goes well
-
-
-def keep_big_blocks() -> None:
-    """Tell glibc to reuse blocks of the size of a batch. It would return each to the kernel, and fault it in again: a
-    quarter of a worker's time with records of 256 KiB."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(M_MMAP_THRESHOLD, 32 << 20)
-        libc.mallopt(M_TRIM_THRESHOLD, 64 << 20)
 
 
 def end_soon() -> None:
@@ -57,7 +45,7 @@ class PlainWorker(faust.Worker):
             log.info("a service crashed while stopping, after the last commit", extra={"reason": repr(error)})
 
     async def start(self) -> None:
-        keep_big_blocks()
+        save_memory()
         try:
             await super().start()
         except CauceError as error:

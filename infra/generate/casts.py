@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from infra.generate import words
 from infra.generate.draw import Draw
 from infra.generate.files import Lines, line
-from infra.generate.films import FEWEST, Film, draw_path
+from infra.generate.films import FEWEST, ODD_FILMS, Film, draw_path
 
 COLUMNS = ("cast", "crew", "id")
 ROWS_AT_ONCE = 200
@@ -16,7 +16,7 @@ def credits_lines(films: Sequence[Film], draw: Draw) -> Lines:
     texts: list[str] = []
     for place, film in enumerate(films):
         cast, crew = repr(draw_cast(film, draw)), repr(draw_crew(draw))
-        texts.append(ODD.get(place % FEWEST, as_line)(cast, crew, str(film.id)))
+        texts.append((ODD.get(place % FEWEST, as_line) if place < ODD_FILMS else as_line)(cast, crew, str(film.id)))
         if len(texts) == ROWS_AT_ONCE or place + 1 == len(films):
             yield place + 1, "".join(texts)
             texts.clear()

@@ -84,8 +84,9 @@ class World:
         return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
     def _send(self, about: About, file: File, rows: pa.Table) -> None:
-        where = partitions_of(np.asarray(rows.column(file.key).to_numpy(), dtype=np.int64), self.partitions)
         self.sent[about.client_id, file.kind] += rows.num_rows
+        rows = file.packed(rows)
+        where = partitions_of(np.asarray(rows.column(file.key).to_numpy(), dtype=np.int64), self.partitions)
         for partition in range(self.partitions):
             own = rows if file.is_broadcast else rows.filter(pa.array(where == partition))
             if own.num_rows:

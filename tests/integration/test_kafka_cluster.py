@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its __init__ re-exports it
 
 from cauce.errors import CauceError, ConfigError
+from cauce.provision import wait_known_everywhere
 from infra.cluster import Cluster
 from infra.processes import State, wait_until
 
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.kafka
 def create(cluster: Cluster, topic: str, partitions: int = 1, replication: int = -1) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(topic, partitions, replication)])[topic].result(30)
+    wait_known_everywhere({"bootstrap.servers": cluster.bootstrap}, [topic])
 
 
 def send(cluster: Cluster, topic: str, *values: bytes) -> None:

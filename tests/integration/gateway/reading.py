@@ -14,6 +14,7 @@ from gateway.parse import Parser
 from infra.processes import wait_until
 from queries.datasets import DATASETS
 from queries.keys import partitions_of
+from queries.model import rows_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Topics:
         """The rows of all batches, after checking that each is where it belongs and that nothing follows an end."""
         (file,) = (file for dataset in DATASETS.values() for file in dataset.files if file.kind == name)
         ended: set[int] = set()
-        tables = [file.schema.empty_table()]
+        tables = [file.batch_schema.empty_table()]
         for record in self.records(name, client_id):
             assert record.partition not in ended, "something follows the end"
             assert record.key == client_id
@@ -87,8 +88,8 @@ class Topics:
             else:
                 assert record.about.kind == "batch"
                 table = decode(record.value)
-                assert table.schema == file.schema
-                assert table.num_rows == record.about.rows
+                assert table.schema == file.batch_schema
+                assert rows_in(table) == record.about.rows
                 where = partitions_of(table[file.key].to_numpy(), self._partitions)
                 assert file.is_broadcast or set(where.tolist()) == {record.partition}
                 tables.append(table)
@@ -128,8 +129,9 @@ class Topics:
 
 def expected(name: str, data: bytes) -> pa.Table:
     """The rows of the file, read in one go."""
-    parser = Parser(DATASETS["movies"].file(name))
-    return pa.concat_tables([parser.feed(data).table, parser.finish().table])
+    file = DATASETS["movies"].file(name)
+    parser = Parser(file)
+    return file.packed(pa.concat_tables([parser.feed(data).table, parser.finish().table]))
 
 
 def same_rows(found: pa.Table, wanted: pa.Table) -> bool:

@@ -43,7 +43,7 @@ def test_a_file_in_pieces_cut_at_any_byte_is_the_file(visit: Visit, shared_topic
         assert visit.offset(location) == end
 
     assert same_rows(shared_topics.rows("ratings", visit.client_id), expected("ratings", data))
-    end_value = {"rows": 2_000, "rejected": {}}
+    end_value = {"rows": 2_000, "rejected": {}, "sent": 2_000}
     assert shared_topics.ends("ratings", visit.client_id) == [(part, end_value) for part in range(PARTITIONS)]
     (upload,) = visit.show()["uploads"]
     assert (upload["state"], upload["rows"], upload["offset"]) == ("complete", 2_000, len(data))

@@ -34,7 +34,9 @@ def check(data: bytes, header: Sequence[str]) -> bool:
 
 
 NUMBERS = st.integers(0, 10**8 - 1).map(str)
-STARS = st.sampled_from(["0.5", "1.0", "1", "3.5", "4", "5.0", "5", "0", "0.0", "5.5", "9.5", "3.7"])
+POINTED = st.sampled_from(["0.5", "1.0", "3.5", "5.0", "0.0", "5.5", "9.5", "3.7"])
+WHOLE = st.sampled_from(["0", "1", "4", "5", "9"])
+STARS = st.one_of(POINTED, WHOLE)
 ODD = st.sampled_from(
     [
         *(
@@ -78,8 +80,10 @@ LINE_ENDS = st.sampled_from(["\n", "\n", "\n", "\r\n"])
 @given(st.data())
 @settings(deadline=None)
 def test_plain_numbers_are_taken(data: st.DataObject) -> None:
+    """Ratings with a point or without, alike in all rows."""
     header = data.draw(HEADERS)
-    fields = [STARS if name == "rating" else NUMBERS for name in header]
+    stars = data.draw(st.sampled_from([POINTED, WHOLE]))
+    fields = [stars if name == "rating" else NUMBERS for name in header]
     rows = data.draw(st.lists(st.tuples(*fields), min_size=1, max_size=8))
     line_end = data.draw(LINE_ENDS)
     assert check("".join(",".join(row) + line_end for row in rows).encode(), header)
@@ -113,7 +117,12 @@ def test_one_odd_place_is_right_or_declined(at: int, sign: bytes, header: list[s
     ("data", "taken"),
     [
         (b"1,31,2.5,1260759144\n", True),
-        (b"1,31,2.5,1260759144\r\n2,3,4,5\r\n", True),
+        (b"1,31,2.5,1260759144\r\n2,3,4.0,5\r\n", True),
+        (b"1,31,2,1260759144\r\n2,3,4,5\r\n", True),
+        (b"1,31,2.5,1260759144\r\n2,3,4,5\r\n", False),  # the second goes the exact way
+        (b"1,31,2.5,1260759144\r\n2,3,4.0,5\n", False),
+        (b"1,31,2.5,1260759144\n2,3,4.0,5\r\n", False),
+        (b"1,31,2.5,12607\r59144\r\n", False),
         (b"1,00000031,2.5,1260759144\n", True),
         (b"1,99999999,5.0,0\n", True),
         (b"1,31,5.5,1260759144\n1,2,3.0,4\n1,2,0.0,4\n", True),  # read, and not kept

@@ -23,7 +23,7 @@ def batch(file: File, rows: Iterable[Sequence[str]]) -> pa.Table:
 
 def answer(query: Query, batches: Batches, options: Options | None = None) -> Answer:
     """In one piece: one batch a file, one partition."""
-    return _answer(query, [batches], lambda input_, rows, given: input_.combine(input_.fold(rows, given)), options)
+    return _answer(query, [batches], _in_one_piece, options)
 
 
 def answer_of_pieces(
@@ -71,11 +71,15 @@ def _partitioned(query: Query, batches: Batches, partitions: int) -> list[dict[s
     return pieces
 
 
+def _in_one_piece(input_: Input, rows: pa.Table, given: Given) -> pa.Table:
+    return input_.combine(input_.fold(input_.file.packed(rows), given))
+
+
 def _combined(input_: Input, rows: pa.Table, rng: random.Random, given: Given) -> pa.Table:
     """Any cut into batches, then blocks combined a few at a time, in any order."""
     cuts = sorted(rng.randint(0, rows.num_rows) for _ in range(rng.randint(0, 4)))
     ends = zip([0, *cuts], [*cuts, rows.num_rows], strict=True)
-    blocks = [input_.fold(rows.slice(start, end - start), given) for start, end in ends]
+    blocks = [input_.fold(input_.file.packed(rows.slice(start, end - start)), given) for start, end in ends]
     while len(blocks) > 1:
         rng.shuffle(blocks)
         some = rng.randint(2, len(blocks))

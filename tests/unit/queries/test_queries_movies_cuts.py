@@ -136,7 +136,9 @@ def test_blocks_and_partials_keep_one_schema_rows_or_none(query: Query, data: st
     rows = data.draw(batches_of(query))
     schemas = []
     for each in (rows, {kind: table.slice(0, 0) for kind, table in rows.items()}):
-        blocks = {part.file.kind: part.fold(each[part.file.kind], Given(Options())) for part in query.inputs}
+        blocks = {
+            part.file.kind: part.fold(part.file.packed(each[part.file.kind]), Given(Options())) for part in query.inputs
+        }
         combined = {part.file.kind: part.combine(blocks[part.file.kind]) for part in query.inputs}
         assert [block.schema for block in blocks.values()] == [block.schema for block in combined.values()]
         partials = [query.partial(combined, Options()).schema] if isinstance(query, Summary) else []
@@ -153,4 +155,4 @@ def test_ratings_are_counted_and_grouped_alike(largest: int) -> None:
         for movie_id in np.unique(movie_ids).tolist()
     ]
     batch = pa.table([pa.array(movie_ids), pa.array(half_stars)], schema=RATINGS.schema)
-    assert sorted(rows_of(ratings.fold(batch, Given(Options())))) == expected
+    assert sorted(rows_of(ratings.pack(batch))) == expected
