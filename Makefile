@@ -22,7 +22,7 @@ $(STAMP): requirements.lock requirements-uv.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## films from files to answers, a worker and a gateway killed on the way, a second opinion
+demo: setup ## fourteen answers over three datasets, a worker and a gateway killed on the way, a second opinion
 	@$(BIN)/python -m infra.demo
 
 test: setup check ## everything that a landing must pass: check, unit, integration, kill

@@ -52,6 +52,11 @@ def never(live: Live) -> bool:
     return False
 
 
+def while_it_holds(live: Live) -> bool:
+    """For a folder: whoever else adds to it or closes it has fenced this producer, and its next transaction fails."""
+    return True
+
+
 class Seats:
     def __init__(self, limit: int, idle_seconds: float) -> None:
         self._limit = limit

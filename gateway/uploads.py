@@ -20,7 +20,7 @@ from gateway.body import Body, Ending, Receive
 from gateway.intake import Intake, too_long
 from gateway.problems import Problem, later
 from gateway.publish import Publisher
-from gateway.seats import Key, Live
+from gateway.seats import Key, Live, never, while_it_holds
 from gateway.shared import Shared, dataset_of, session_of
 from gateway.tus import CHECKSUMMED_BYTES, Checksum, which_file
 from gateway.view import Client
@@ -41,8 +41,8 @@ class Uploads:
         refuse_if_early(client, file, name)
         if upload_id in client.uploads:
             return same(client.uploads[upload_id], name, length)
-        holder = UploadId(file.kind)
-        async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder)) as (live, _):
+        holder, fresh = UploadId(file.kind), while_it_holds if file.is_folder else never
+        async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder), fresh) as (live, _):
             if file.is_folder:
                 refuse_if_closed(live, file, name)
                 if upload_id in client.uploads:  # the view has caught up

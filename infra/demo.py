@@ -1,4 +1,4 @@
-"""`make demo`: films from files to answers, with a worker and a gateway killed on the way, and a second opinion.
+"""`make demo`: fourteen answers over three datasets, a worker and a gateway killed on the way, and a second opinion.
 
 It uses only what any user has: the command line, HTTP, signals and Kafka's own console consumer.
 """
@@ -22,11 +22,11 @@ from rich.table import Table
 from cauce.errors import CauceError
 from cauce.topics import ANSWERS
 from infra import keeper, verify
-from infra.generate.movies import generate
+from infra.generate.datasets import GENERATORS
 from infra.services import Shape
 from producer_client.api import Client, Session
 
-ROWS = 200_000
+ROWS = {"movies": 200_000, "flights": 20_000, "coffee": 50_000}
 SHAPE = Shape(brokers=3, workers=2, gateways=2, partitions=4)
 
 console = Console()
@@ -39,20 +39,25 @@ def main() -> None:
 
 def show(folder: Path) -> None:
     began = time.monotonic()
-    home, data, out = folder / "home", folder / "data", folder / "out"
-    for each in (data, out):
-        each.mkdir()
-    console.print(f"[bold]1.[/] cauce generate movies DATA --rows {ROWS}")
-    generate(data, ROWS, seed=1)
-    for file in sorted(data.iterdir()):
-        console.print(f"   {file.name:20} {file.stat().st_size / 1e6:5.1f} MB")
+    home = folder / "home"
+    console.print("[bold]1.[/] cauce generate")
+    for dataset, rows in ROWS.items():
+        GENERATORS[dataset](folder / dataset, rows, 1, lambda file, all_rows, done: None)
+        files = list((folder / dataset).rglob("*.csv"))
+        size = sum(file.stat().st_size for file in files) / 1e6
+        console.print(f"   {dataset:8} {rows:7,} rows in the largest of {len(files)} files, {size:5.1f} MB")
     console.print("[bold]2.[/] cauce up: three brokers, two workers, two gateways")
     keeper.detach(home, SHAPE, leash=True)
+    differences: list[Any] = []
     try:
         console.print(f"   ready after {time.monotonic() - began:.1f} s")
-        upload(home, data, out)
-        show_answers(out)
-        differences = check(data, out)
+        for number, dataset in enumerate(ROWS, start=3):
+            console.print(f"[bold]{number}.[/] cauce upload {dataset} DATA --out OUT; cauce verify {dataset} DATA OUT")
+            data, out = folder / dataset, folder / f"{dataset}-out"
+            out.mkdir()
+            upload(home, dataset, data, out)
+            show_answers(out)
+            differences += check(dataset, data, out)
         show_with_kafkas_own_tool(home)
     finally:
         keeper.down(home)
@@ -61,15 +66,16 @@ def show(folder: Path) -> None:
         raise SystemExit("an answer is wrong: a bug, please report it")
 
 
-def upload(home: Path, data: Path, out: Path) -> None:
-    """Send the files; kill a gateway half-way, and a worker when all is sent."""
-    console.print("[bold]3.[/] cauce upload movies DATA --out OUT")
+def upload(home: Path, dataset: str, data: Path, out: Path) -> None:
+    """Send the files. Of the films, kill a gateway half-way, and a worker when all is sent."""
     gateways: list[str] = keeper.status(home)["gateways"]
-    half = Half(home, (data / "ratings.csv").stat().st_size // 2)
+    films = dataset == "movies"
+    half = Half(home, (data / "ratings.csv").stat().st_size // 2 if films else 0)
     with Client(gateways, watcher=half) as client:
-        session = client.open("movies")
+        session = client.open(dataset)
         session.upload(data)
-        kill(home, "worker")
+        if films:
+            kill(home, "worker")
         for query, _ in session.answers(out):
             console.print(f"   {query} is here")
         write_report(session, out)
@@ -106,7 +112,6 @@ def write_report(session: Session, out: Path) -> None:
 
 
 def show_answers(out: Path) -> None:
-    console.print("[bold]4.[/] the answers")
     for file in sorted(out.glob("*.csv")):
         header, *rows = csv.reader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
         shown = Table(title=file.name, title_justify="left")
@@ -117,10 +122,10 @@ def show_answers(out: Path) -> None:
         console.print(shown)
 
 
-def check(data: Path, out: Path) -> list[Any]:
-    console.print("[bold]5.[/] cauce verify movies DATA OUT: one careful pass over the files, byte by byte")
-    differences = list(verify.verify("movies", data, out, None))
-    console.print(verify.describe("movies", differences), highlight=False)
+def check(dataset: str, data: Path, out: Path) -> list[Any]:
+    """One careful pass over the files, byte by byte."""
+    differences = list(verify.verify(dataset, data, out, None))
+    console.print(verify.describe(dataset, differences), highlight=False)
     return differences
 
 
