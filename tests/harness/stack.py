@@ -109,8 +109,8 @@ class At:
 
 
 @contextmanager
-def session(stack: Stack, watcher: At | None = None, **wishes: Any) -> Iterator[Any]:
-    with Client(stack.urls, watcher=watcher) as client, client.open("movies", **wishes) as opened:
+def session(stack: Stack, dataset: str = "movies", watcher: At | None = None, **wishes: Any) -> Iterator[Any]:
+    with Client(stack.urls, watcher=watcher) as client, client.open(dataset, **wishes) as opened:
         yield opened
 
 
