@@ -2,6 +2,8 @@
 librdkafka's errors become ours, and where partitions end."""
 
 import logging
+import threading
+import time
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -23,6 +25,7 @@ FENCED: Final = frozenset(
 )
 ANY_TOPIC: Final = "__consumer_offsets"
 REQUEST_SECONDS: Final = 10.0
+AGAIN_SECONDS: Final = 0.2
 
 Place = tuple[str, int]  # topic and partition
 log = logging.getLogger(__name__)
@@ -88,6 +91,18 @@ class Ends:
             # One that knew a broker from before its absence asks with an old leader epoch, again and again.
             self._admin = self._new_admin()
             raise BrokerUnavailable(f"the ends of {min(places)[0]} are not to be had: {error!r}") from None
+
+    def wait_for(
+        self, places: Collection[Place], isolation: IsolationLevel, seconds: float, stop: threading.Event | None = None
+    ) -> dict[Place, int]:
+        """The same, asked again while a partition moves to another broker, or a new one has not heard of it yet."""
+        deadline, stop = time.monotonic() + seconds, stop or threading.Event()
+        while True:
+            try:
+                return self.of(places, isolation)
+            except BrokerUnavailable:
+                if time.monotonic() > deadline or stop.wait(AGAIN_SECONDS):
+                    raise
 
     def _new_admin(self) -> AdminClient:
         return AdminClient({**self._client, "log.thread.name": False}, logger=log)

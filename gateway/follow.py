@@ -6,7 +6,6 @@ offset that counts open transactions: whoever waits for that sees what those tra
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +19,6 @@ log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 500
 POLL_SECONDS: Final = 0.2  # how soon it notices that it is to stop
-AGAIN_SECONDS: Final = 0.2
 PART_SECONDS: Final = 15.0
 
 
@@ -85,13 +83,7 @@ class Follower:
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The end offsets now, open transactions included. Blocks."""
-        deadline = time.monotonic() + REQUEST_SECONDS
-        while True:
-            try:
-                return self._ends.of(places, IsolationLevel.READ_UNCOMMITTED)
-            except BrokerUnavailable:  # also while a partition moves to another broker
-                if time.monotonic() > deadline or self._stopping.wait(AGAIN_SECONDS):
-                    raise
+        return self._ends.wait_for(places, IsolationLevel.READ_UNCOMMITTED, REQUEST_SECONDS, self._stopping)
 
     def renew(self) -> None:
         """Go on with a new consumer. After a broker's absence one was seen to fetch nothing more of a partition, with

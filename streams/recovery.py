@@ -13,10 +13,11 @@ from typing import Any, Final
 from uuid import uuid4
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 from faust.types import TP
 
 from cauce.errors import BrokerUnavailable
+from cauce.kafka import Ends
 from streams.intake import take
 from tables.store import PartitionStore
 
@@ -60,6 +61,7 @@ class Changelogs:
 
     def __init__(self, client: Mapping[str, str]) -> None:
         self._admin = AdminClient(dict(client), logger=log)
+        self._ends = Ends(client)
 
     def cluster_id(self) -> str:
         return str(self._admin.describe_cluster(request_timeout=REQUEST_SECONDS).result().cluster_id)
@@ -73,14 +75,11 @@ class Changelogs:
         return {name: TopicFacts(str(topic.topic_id), len(topic.partitions)) for name, topic in found.items()}
 
     def ends(self, tps: Iterable[TP]) -> dict[TP, int]:
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        wanted = {TopicPartition(tp.topic, tp.partition): latest for tp in tps}
+        wanted = list(tps)
         if not wanted:
             return {}
-        answer = self._admin.list_offsets(
-            wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_SECONDS
-        )
-        return {TP(tp.topic, tp.partition): future.result().offset for tp, future in answer.items()}
+        found = self._ends.wait_for(wanted, IsolationLevel.READ_UNCOMMITTED, REQUEST_SECONDS)
+        return {TP(*place): offset for place, offset in found.items()}
 
 
 class Restore:

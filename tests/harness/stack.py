@@ -11,10 +11,12 @@ from typing import Any
 from cauce.process import EXIT_FAILED
 from infra.cluster import Cluster
 from infra.ports import Ports
+from infra.processes import wait_until
 from infra.service import GatewayProcess, ServiceProcess, WorkerProcess
 from producer_client.api import Client
 
 LOOK_SECONDS = 0.05
+READY_SECONDS = 120.0  # a busy machine
 MAY_RETURN = (-signal.SIGKILL, EXIT_FAILED)
 
 
@@ -49,10 +51,17 @@ class Stack:
     def __enter__(self) -> "Stack":
         for service in self.all:
             service.start()
-        for service in self.all:
-            service.wait_ready()
         self._tender.start()
+        try:
+            wait_until(self._all_ready, seconds=READY_SECONDS, otherwise="not all of them got ready")
+        except BaseException as error:
+            self.__exit__(type(error))
+            raise
+        self.restarts = 0
         return self
+
+    def _all_ready(self) -> bool:
+        return bool(self._ended_wrongly) or all(service.ready for service in self.all)
 
     def __exit__(self, *reason: object) -> None:
         self._leaving.set()
