@@ -14,6 +14,7 @@ from cauce.errors import ConfigError
 from cauce.messages import ClientId, UploadId
 from cauce.provision import ensure_our_topics
 from cauce.settings import Settings
+from cauce.tokens import Tokens
 from cauce.topics import ANSWERS, SESSIONS, UPLOADS
 from gateway import pages, problems, tus
 from gateway.answers import Answers
@@ -21,10 +22,9 @@ from gateway.metrics import Metrics
 from gateway.problems import Problem
 from gateway.publish import Notes
 from gateway.seats import Seats
-from gateway.sessions import Sessions, describe
+from gateway.sessions import Sessions, describe, summarise
 from gateway.shared import Shared
 from gateway.shim import Shim
-from gateway.tokens import Tokens
 from gateway.uploads import Uploads
 from gateway.view import View
 from queries.model import DEFAULT_MODEL, Options
@@ -46,6 +46,13 @@ class Wish(BaseModel):
 async def open_session(request: Request, wish: Wish) -> dict[str, Any]:
     sessions: Sessions = request.app.state.sessions
     return await sessions.open(wish.dataset, Options(wish.scope, wish.model))
+
+
+@router.get("/sessions", summary="for the operator: all sessions, and where their rows are")
+async def list_sessions(request: Request) -> dict[str, Any]:
+    shared: Shared = request.app.state.shared
+    shared.operator(request)
+    return {"sessions": [summarise(client) for client in shared.view.open_clients()]}
 
 
 @router.get("/sessions/{client_id}", summary="how far uploads and queries are")

@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from cauce.errors import CauceError, Fenced
 from cauce.messages import ClientId, Session, Upload, UploadId, to_json
+from cauce.tokens import new_client_id
 from cauce.topics import KEPT_MS, SESSIONS, UPLOADS
 from gateway.batches import home_partition
 from gateway.problems import Problem, later
 from gateway.publish import Publisher, Record
 from gateway.shared import Shared, dataset_of, session_of
-from gateway.tokens import new_client_id
 from gateway.uploads import upload_transactional_id
 from gateway.view import ENDING, Client
 from queries.datasets import DATASETS
@@ -49,7 +49,7 @@ class Sessions:
             )
         now = time.time()
         expires_at = now + self._shared.settings.session_ttl_seconds
-        session = Session(new_client_id(), dataset, options.to_dict(), now, expires_at)
+        session = Session(ClientId(new_client_id()), dataset, options.to_dict(), now, expires_at)
         await asyncio.to_thread(self._shared.notes.send, self._record(session.client_id, session))
         log.info("session opened", extra={"client_id": session.client_id, "dataset": dataset})
         return {
@@ -139,6 +139,17 @@ def describe(client: Client, expires_at: float) -> dict[str, Any]:
         "files": [describe_file(file, client) for file in dataset_of(session).all_files],
         "queries": [describe_query(query, client) for query in dataset_of(session).queries],
     }
+
+
+def summarise(client: Client) -> dict[str, Any]:
+    """For the operator: what a session has come to, and where its rows are."""
+    session = session_of(client)
+    files = [describe_file(file, client) for file in dataset_of(session).all_files]
+    states = {query_state(query, client)[0] for query in dataset_of(session).queries}
+    ended = all(file["ended"] for file in files)
+    working = "answering" if ended else "uploading"
+    state = working if "waiting" in states else "failed" if "failed" in states else "done"
+    return {"client_id": session.client_id, "dataset": session.dataset, "state": state, "files": files}
 
 
 def describe_session(session: Session, expires_at: float) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from fastapi import Request
 
 from cauce.messages import ClientId, Session
 from cauce.settings import Settings
+from cauce.tokens import OPERATOR, BadToken, Tokens
 from cauce.topics import SESSIONS
 from gateway.batches import Scribe
 from gateway.metrics import Metrics
 from gateway.problems import Problem
 from gateway.publish import Notes
 from gateway.seats import Seats
-from gateway.tokens import BadToken, Tokens
 from gateway.view import Client, View
 from queries.datasets import DATASETS
 from queries.model import Dataset
@@ -33,13 +33,21 @@ class Shared:
 
     def caller(self, request: Request) -> ClientId:
         """The client whose token came along; it must be the one whose session the path names."""
-        try:
-            client_id = self.tokens.check(request.headers.get("authorization", ""), time.time())
-        except BadToken as error:
-            raise Problem(401, "no-token", str(error), {"WWW-Authenticate": "Bearer"}) from None
+        client_id = self._whose(request)
         if client_id != request.path_params["client_id"]:
             raise Problem(403, "not-yours", "the token is valid, but not for the session in this path")
-        return client_id
+        return ClientId(client_id)
+
+    def _whose(self, request: Request) -> str:
+        try:
+            return self.tokens.check(request.headers.get("authorization", ""), time.time())
+        except BadToken as error:
+            raise Problem(401, "no-token", str(error), {"WWW-Authenticate": "Bearer"}) from None
+
+    def operator(self, request: Request) -> None:
+        """Only who has the gateways' secret may look at all sessions."""
+        if self._whose(request) != OPERATOR:
+            raise Problem(403, "not-yours", "the token is for a session; this page is for the operator")
 
     async def client(self, client_id: ClientId) -> Client:
         """What is known of the session; one that another replica has just opened is waited for."""

@@ -141,6 +141,11 @@ class View:
         client = self._clients.get(client_id)
         return client if client and client.expires_at(self._settings.session_ttl_seconds) > time.time() else None
 
+    def open_clients(self) -> list[Client]:
+        """All whose session is open."""
+        known = (self.client(client_id) for client_id in list(self._clients))
+        return [client for client in known if client is not None and client.session is not None]
+
     def expires_at(self, client: Client) -> float:
         return client.expires_at(self._settings.session_ttl_seconds)
 

@@ -310,6 +310,19 @@ def _show(now: dict[str, Any]) -> None:
         print("the brokers are about to start")
     for row in now["processes"]:
         print(f"{row['role']:10}{row['index']:>5}{row['pid']:>9}  {row['state']:10}{row['address']}")
+    if now["sessions"]:
+        print(f"\n{'SESSION':34}{'DATASET':9}{'STATE':11}ROWS READ, REJECTED, SENT, FOLDED")
+    for each in now["sessions"]:
+        print(f"{each['client_id']:34}{each['dataset']:9}{each['state']:11}{_counts(each['files'])}")
+
+
+def _counts(files: list[dict[str, Any]]) -> str:
+    """Of each kind of file; what is not folded yet is a question mark."""
+    shown = []
+    for file in files:
+        folded = "?" if file["folded"] is None else f"{file['folded']:,}"
+        shown.append(f"{file['kind']} {file['rows']:,} {sum(file['rejected'].values()):,} {file['sent']:,} {folded}")
+    return "; ".join(shown)
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from typing import Any
 from cauce import logs
 from cauce.errors import CauceError, ConfigError
 from cauce.settings import Settings
+from infra import sessions
 from infra.cluster import Cluster
 from infra.layout import write_atomically
 from infra.ports import Ports
@@ -103,7 +104,9 @@ def status(home: Path) -> dict[str, Any]:
         "bootstrap": live.bootstrap if live else None,
         "gateways": [f"http://{member.address}" for member in live.members if member.role == "gateway"] if live else [],
         "processes": [member.row() for member in live.members] if live else [],
-        "sessions": [],
+        "sessions": sessions.read(home, [member.address for member in live.members if member.role == "gateway"])
+        if live
+        else [],
     }
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
+from cauce.tokens import OPERATOR, Tokens
 from infra.processes import wait_until
 from tests.integration.gateway.conftest import PARTITIONS, NewReplica
 from tests.integration.gateway.reading import Topics, ratings
-from tests.integration.gateway.replica import BYTES, Replica, Trickle, Visit
+from tests.integration.gateway.replica import BYTES, SECRET, Replica, Trickle, Visit
 
 pytestmark = pytest.mark.kafka
 TOO_SLOW = 'cauce_gateway_requests_total{method="PATCH",status="408"}'
@@ -23,6 +24,22 @@ def test_a_session_says_what_it_wants(shared_replica: Replica) -> None:
     assert [file["filename"] for file in opened["files"]] == ["ratings.csv", "movies_metadata.csv", "credits.csv"]
     assert opened["queries"] == [f"movies-q{number}" for number in range(1, 6)]
     assert opened["expires_at"] > time.time() + 60
+
+
+def test_the_operator_sees_all_sessions_and_nobody_else_does(shared_replica: Replica) -> None:
+    visit, other = shared_replica.open(), shared_replica.open(dataset="coffee")
+    data = ratings(100)
+    visit.patch(visit.create("ratings.csv", len(data)), 0, data)
+    token = Tokens(SECRET.encode()).issue(OPERATOR, time.time() + 60)
+    answer = httpx.get(f"{visit.url}/sessions", headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == 200, answer.text
+    shown = {session["client_id"]: session for session in answer.json()["sessions"]}
+    assert (shown[visit.client_id]["state"], shown[other.client_id]["dataset"]) == ("uploading", "coffee")
+    (sent,) = (file for file in shown[visit.client_id]["files"] if file["kind"] == "ratings")
+    assert (sent["rows"], sent["sent"], sent["folded"]) == (100, 100, None)  # nobody folds here
+    assert visit.ask("GET", "/sessions").status_code == 403
+    assert httpx.get(f"{visit.url}/sessions").status_code == 401
+    assert httpx.get(visit.url + visit.path, headers={"Authorization": f"Bearer {token}"}).status_code == 403
 
 
 def test_delete_leaves_nothing(shared_replica: Replica, shared_topics: Topics) -> None:

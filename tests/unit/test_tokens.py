@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cauce.messages import ClientId
-from gateway.tokens import BadToken, Tokens, new_client_id
+from cauce.tokens import BadToken, Tokens, new_client_id
 
 TOKENS = Tokens(b"a secret of the operators")
 ADA = ClientId("ada0")
