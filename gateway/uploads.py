@@ -12,6 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from typing import Final
 
 from cauce.errors import CauceError
 from cauce.messages import ClientId, Upload, UploadId
@@ -25,6 +26,8 @@ from gateway.shared import Shared, dataset_of, session_of
 from gateway.tus import CHECKSUMMED_BYTES, Checksum, which_file
 from gateway.view import Client
 from queries.model import File
+
+OPEN_SECONDS: Final = 1.5  # a transaction that is under way ends in a fraction of this
 
 
 class Uploads:
@@ -79,9 +82,19 @@ class Uploads:
             return folder
 
     async def find(self, client_id: ClientId, upload_id: UploadId) -> Upload:
-        """How far it is, exactly: what committed transactions hold at this moment."""
-        client = await self._latest(client_id)
-        return known(client, upload_id)
+        """How far it is, exactly: what committed transactions hold at this moment. One that a dead gateway left open
+        lasts for seconds; whoever asks here is about to go on, so the upload is taken over, which ends it."""
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                return known(await self._latest(client_id), upload_id)
+        except TimeoutError:
+            pass
+        file_of(await self._shared.client(client_id), upload_id)
+        key = (client_id, upload_id)
+        async with self._shared.seats.hold(key, self._take_over(client_id, upload_id)) as (live, _):
+            if live.progress is None:
+                raise no_upload(upload_id)
+            return live.progress
 
     async def write(
         self,

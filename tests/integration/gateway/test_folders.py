@@ -85,9 +85,8 @@ def test_a_file_of_a_folder_that_is_bad_fails_the_queries_that_need_it(shared_re
     assert states == {"coffee-q1": "waiting", "coffee-q2": "waiting", "coffee-q3": "waiting", "coffee-q4": "failed"}
 
 
-@pytest.mark.parametrize("turn", range(3))
 def test_a_file_that_comes_while_the_folder_is_closed_is_in_it_or_refused(
-    turn: int, new_replica: NewReplica, topics: Topics
+    new_replica: NewReplica, topics: Topics
 ) -> None:
     """Two replicas at the same moment: one of them is after the other, whichever."""
     with new_replica() as first, new_replica() as second:
