@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+JS := tests/js/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check unit integration kill soak-core bench-core mutants lock clean
@@ -10,8 +11,12 @@ STAMP := .venv/.installed
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## virtual environment, packages, Kafka's jars
+setup: $(STAMP) $(JS) ## virtual environment, packages, Kafka's jars, a JavaScript client where there is npm
 	@$(BIN)/python -m infra.jars
+
+$(JS): tests/js/package-lock.json
+	@if command -v npm > /dev/null; then npm ci --prefix tests/js --silent --no-audit --no-fund; \
+		else echo "no npm here: tus-js-client will not be tried"; mkdir -p $(@D); touch $@; fi
 
 $(STAMP): requirements.lock requirements-uv.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -57,4 +62,4 @@ lock: ## pin the newest versions that fit pyproject.toml, with hashes
 	grep -E -A200 '^uv==' requirements.lock | awk 'NR > 1 && /^[a-z]/ { exit } { print }' > requirements-uv.lock
 
 clean: ## remove the virtual environment and every cache in the work tree
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf tests/js/node_modules .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -3,8 +3,11 @@
 import base64
 import hashlib
 import random
+import shutil
+import subprocess
 import zlib
 from io import BytesIO
+from pathlib import Path
 
 import httpx
 import pytest
@@ -167,6 +170,26 @@ def test_tuspy_gets_through(visit: Visit, shared_topics: Topics) -> None:
         file_stream=BytesIO(data), chunk_size=20_000, metadata={"filename": "ratings.csv"}, upload_checksum=True
     )
     uploader.upload()
+    assert same_rows(shared_topics.rows("ratings", visit.client_id), expected("ratings", data))
+
+
+NODE = shutil.which("node")
+JAVASCRIPT = Path(__file__).parents[2] / "js"
+
+
+@pytest.mark.skipif(
+    NODE is None or not (JAVASCRIPT / "node_modules" / "tus-js-client").is_dir(),
+    reason="no node, or no tus-js-client (`make setup` gets it by npm): ANOTHER LANGUAGE'S CLIENT WAS NOT TRIED",
+)
+def test_tus_js_client_gets_through_and_resumes(visit: Visit, shared_topics: Topics, tmp_path: Path) -> None:
+    data = ratings(2_000)
+    file = tmp_path / "ratings.csv"
+    file.write_bytes(data)
+    token = visit.opened["token"]
+    command = [str(NODE), str(JAVASCRIPT / "upload.mjs"), f"{visit.url}{visit.path}/uploads", token, str(file)]
+    sent = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert sent.returncode == 0, sent.stderr
+    assert visit.offset(sent.stdout.strip().removeprefix(visit.url)) == len(data)
     assert same_rows(shared_topics.rows("ratings", visit.client_id), expected("ratings", data))
 
 
