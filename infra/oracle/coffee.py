@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cauce.errors import ConfigError
 from infra.oracle import fields
-from infra.oracle.rows import Answers, Counts, as_csv, is_utf8, read_records
+from infra.oracle.rows import Answers, Counts, as_csv, read_rows
 
 KINDS = ("transactions", "transaction_items", "users", "stores", "menu_items")
 YEARS = ("2024", "2025")
@@ -189,20 +189,7 @@ def read_kind(
 ) -> Iterator[tuple[str, ...]]:
     """The named fields of every row of that kind; a row without one of the first so many is rejected."""
     for path in paths_of(folder, kind):
-        records = (record for record in read_records(path) if record)  # an empty line is no row
-        header = [name.strip() for name in next(records, [])]
-        missing = [name for name in columns if name not in header]
-        if missing:
-            raise ConfigError(f"{path}: the header has no column {', '.join(missing)}; give the file its header line")
-        places = [header.index(name) for name in columns]
-        for record in records:
-            counts.rows += 1
-            if len(record) == len(header) and is_utf8(record):
-                texts = tuple(record[place].strip() for place in places)
-                if all(texts[:needed]):
-                    yield texts
-                    continue
-            counts.rejected += 1
+        yield from read_rows(path, columns, counts, needed)
 
 
 def paths_of(folder: Path, kind: str) -> list[Path]:

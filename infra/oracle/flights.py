@@ -3,10 +3,7 @@
 Invariant: every row of the file counts, a legId that appears twice included.
 """
 
-import csv
 import heapq
-import itertools
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,9 +12,8 @@ from pathlib import Path
 
 from geographiclib.geodesic import Geodesic  # type: ignore[import-untyped]  # it ships no types; `Distances` is the door
 
-from cauce.errors import ConfigError
 from infra.oracle import fields
-from infra.oracle.rows import Answers, Counts, as_csv, is_utf8, read_records
+from infra.oracle.rows import Answers, Counts, as_csv, read_rows
 
 ITINERARIES, AIRPORTS = "itineraries.csv", "airports-codepublic.csv"
 FILES = (AIRPORTS, ITINERARIES)
@@ -172,7 +168,7 @@ def money(cents: int) -> str:
 def read_places(path: Path, counts: Counts) -> dict[str, Place]:
     """Of the airports that are known: the first row counts, and has to name a place on earth."""
     listed: dict[str, Place | None] = {}
-    for code, latitude, longitude in read_fields(path, read_semicolons(path), AIRPORT_COLUMNS, 0, counts):
+    for code, latitude, longitude in read_rows(path, AIRPORT_COLUMNS, counts, needed=0, separator=";"):
         if code and code not in listed:
             listed[code] = place_at(fields.degrees(latitude), fields.degrees(longitude))
     return {code: place for code, place in listed.items() if place is not None}
@@ -183,9 +179,7 @@ def place_at(north: float | None, east: float | None) -> Place | None:
 
 
 def read_flights(path: Path, counts: Counts) -> Iterator[Flight]:
-    for leg, start, end, segments, duration, miles, base, total in read_fields(
-        path, read_records(path), FLIGHT_COLUMNS, NEEDED, counts
-    ):
+    for leg, start, end, segments, duration, miles, base, total in read_rows(path, FLIGHT_COLUMNS, counts, NEEDED):
         yield Flight(
             leg=leg,
             start=start,
@@ -197,39 +191,3 @@ def read_flights(path: Path, counts: Counts) -> Iterator[Flight]:
             base_cents=fields.cents(base),
             total_cents=fields.cents(total),
         )
-
-
-def read_fields(
-    path: Path, records: Iterator[list[str]], columns: tuple[str, ...], needed: int, counts: Counts
-) -> Iterator[tuple[str, ...]]:
-    """The named fields, without outer blanks, of each row that has the first so many of them; the others may be empty
-    (which `rows.read_rows` never lets through)."""
-    records = filter(None, records)  # an empty line is no row
-    header = [name.strip() for name in next(records, [])]
-    missing = [name for name in columns if name not in header]
-    if missing:
-        raise ConfigError(f"{path}: the header has no column {', '.join(missing)}; give the file its header line")
-    places = [header.index(name) for name in columns]
-    for record in records:
-        counts.rows += 1
-        if len(record) == len(header) and is_utf8(record):
-            row = tuple(record[place].strip() for place in places)
-            if all(row[:needed]):
-                yield row
-                continue
-        counts.rejected += 1
-
-
-def read_semicolons(path: Path) -> Iterator[list[str]]:
-    """As `rows.read_records` reads, but for the separator: a quoted field that is never closed takes in the end."""
-    csv.field_size_limit(sys.maxsize)
-    end = ["the end", "of the file"]
-    try:
-        file = path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; the folder must hold this file") from error
-    with file:
-        records = list(csv.reader(itertools.chain(file, [";".join(end)]), delimiter=";"))
-    if records.pop() != end:
-        raise ConfigError(f"{path}: a quoted field is never closed; look for the odd quote in its last rows")
-    yield from records

@@ -32,9 +32,12 @@ class Answers:
     counts: dict[str, Counts]
 
 
-def read_rows(path: Path, columns: tuple[str, ...], counts: Counts) -> Iterator[tuple[str, ...]]:
-    """The named fields, without outer blanks, of each row that has all of them; the others are counted as rejected."""
-    records = (record for record in read_records(path) if record)  # an empty line is no row
+def read_rows(
+    path: Path, columns: tuple[str, ...], counts: Counts, needed: int | None = None, separator: str = ","
+) -> Iterator[tuple[str, ...]]:
+    """The named fields, without outer blanks, of each row that has the first `needed` of them, or else all; the other
+    rows are counted as rejected."""
+    records = (record for record in read_records(path, separator) if record)  # an empty line is no row
     header = [name.strip() for name in next(records, [])]
     missing = [name for name in columns if name not in header]
     if missing:
@@ -44,13 +47,13 @@ def read_rows(path: Path, columns: tuple[str, ...], counts: Counts) -> Iterator[
         counts.rows += 1
         if len(record) == len(header) and is_utf8(record):
             fields = tuple(record[place].strip() for place in places)
-            if all(fields):
+            if all(fields[:needed]):
                 yield fields
                 continue
         counts.rejected += 1
 
 
-def read_records(path: Path) -> Iterator[list[str]]:
+def read_records(path: Path, separator: str = ",") -> Iterator[list[str]]:
     """Every record with all its fields. A byte that is not UTF-8 becomes a lone surrogate, see `is_utf8`."""
     csv.field_size_limit(sys.maxsize)  # the default, 131,072, is less than the longest cast
     try:
@@ -58,7 +61,7 @@ def read_records(path: Path) -> Iterator[list[str]]:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; the folder must hold this file") from error
     with file:
-        reader = csv.reader(itertools.chain(file, [",".join(LAST)]))
+        reader = csv.reader(itertools.chain(file, [separator.join(LAST)]), delimiter=separator)
         held = next(reader)
         for record in reader:
             yield held
