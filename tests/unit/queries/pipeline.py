@@ -72,7 +72,11 @@ def _partitioned(query: Query, batches: Batches, partitions: int) -> list[dict[s
 
 
 def _in_one_piece(input_: Input, rows: pa.Table, given: Given) -> pa.Table:
-    return input_.combine(input_.fold(input_.file.packed(rows), given))
+    return input_.combine(_not_combined(input_, rows, given))
+
+
+def _not_combined(input_: Input, rows: pa.Table, given: Given) -> pa.Table:
+    return input_.fold(input_.file.packed(rows), given)
 
 
 def _combined(input_: Input, rows: pa.Table, rng: random.Random, given: Given) -> pa.Table:
@@ -90,3 +94,26 @@ def _combined(input_: Input, rows: pa.Table, rng: random.Random, given: Given) -
 def _texts(rows: Sequence[Sequence[str]]) -> Answer:
     assert all(isinstance(field, str) for row in rows for field in row)
     return [tuple(row) for row in rows]
+
+
+def check_cuts(query: Query, plain: Callable[..., Answer], rows: Batches, partitions: int, rng: random.Random) -> None:
+    """The answer is that of a plain loop over the rows, in one piece and in any."""
+    expected = plain(*(rows_of(rows[each.file.kind]) for each in query.inputs))
+    assert answer(query, rows) == expected
+    assert answer_of_pieces(query, rows, partitions, rng) == expected
+
+
+def check_schemas(query: Query, rows: Batches) -> None:
+    """Blocks and partials have one schema, rows or none, combined or not."""
+    schemas = []
+    for each in (rows, {kind: table.slice(0, 0) for kind, table in rows.items()}):
+        blocks = folded(
+            query, each, lambda input_, batch, given: input_.fold(input_.file.packed(batch), given), Options()
+        )
+        combined = {part.file.kind: part.combine(blocks[part.file.kind]) for part in query.inputs}
+        assert {kind: block.schema for kind, block in blocks.items()} == {
+            kind: block.schema for kind, block in combined.items()
+        }
+        partials = [query.partial(combined, Options()).schema] if isinstance(query, Summary) else []
+        schemas.append([*(combined[part.file.kind].schema for part in query.inputs), *partials])
+    assert schemas[0] == schemas[1]

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queries.coffee import COFFEE_DATASET, MENU_ITEMS, Q1, Q2, Q3, Q4, STORES, TRANSACTION_ITEMS, TRANSACTIONS, USERS
-from queries.columns import from_rows, rows_of
-from queries.model import Given, Options, Query, Summary
-from tests.unit.queries.pipeline import Answer, answer, answer_of_pieces
+from queries.columns import from_rows
+from queries.model import Query
+from tests.unit.queries.pipeline import Answer, check_cuts, check_schemas
 
 Rows = Sequence[Any]  # tuples in the order of the schema
 
@@ -115,22 +115,11 @@ PLAIN: list[tuple[Query, Callable[..., Answer]]] = [(Q1, plain_q1), (Q2, plain_q
 def test_an_answer_does_not_depend_on_how_rows_are_cut(
     query: Query, plain: Callable[..., Answer], data: st.DataObject, partitions: int, rng: random.Random
 ) -> None:
-    rows = data.draw(batches_of(query))
-    expected = plain(*(rows_of(rows[each.file.kind]) for each in query.inputs))
-    assert answer(query, rows) == expected
-    assert answer_of_pieces(query, rows, partitions, rng) == expected
+    check_cuts(query, plain, data.draw(batches_of(query)), partitions, rng)
 
 
 @pytest.mark.parametrize("query", COFFEE_DATASET.queries, ids=lambda query: query.name)
 @settings(deadline=None, max_examples=20)  # this machine may be busy
 @given(data=st.data())
 def test_blocks_and_partials_keep_one_schema_rows_or_none(query: Query, data: st.DataObject) -> None:
-    rows = data.draw(batches_of(query))
-    schemas = []
-    for each in (rows, {kind: table.slice(0, 0) for kind, table in rows.items()}):
-        blocks = {part.file.kind: part.fold(each[part.file.kind], Given(Options())) for part in query.inputs}
-        combined = {part.file.kind: part.combine(blocks[part.file.kind]) for part in query.inputs}
-        assert [block.schema for block in blocks.values()] == [block.schema for block in combined.values()]
-        partials = [query.partial(combined, Options()).schema] if isinstance(query, Summary) else []
-        schemas.append([*(block.schema for block in blocks.values()), *partials])
-    assert schemas[0] == schemas[1]
+    check_schemas(query, data.draw(batches_of(query)))

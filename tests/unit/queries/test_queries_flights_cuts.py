@@ -12,11 +12,11 @@ from geographiclib.geodesic import Geodesic  # type: ignore[import-untyped]  # i
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queries.columns import from_rows, rows_of
+from queries.columns import from_rows
 from queries.flights import AIRPORTS, FLIGHTS_DATASET, ITINERARIES, Q1, Q2, Q3, Q4, Q5
 from queries.keys import text_key
-from queries.model import Given, Options, Query, Summary
-from tests.unit.queries.pipeline import Answer, answer, answer_of_pieces
+from queries.model import Query
+from tests.unit.queries.pipeline import Answer, check_cuts, check_schemas
 
 Rows = Sequence[Any]  # tuples in the order of the schema
 
@@ -117,24 +117,11 @@ def test_an_answer_does_not_depend_on_how_rows_are_cut(
     query: Query, plain: Callable[..., Answer], data: st.DataObject, partitions: int, rng: random.Random
 ) -> None:
     """The codes of airports are distinct here; that the first of two counts has a test of its own."""
-    rows = data.draw(batches_of(query))
-    expected = plain(*(rows_of(rows[each.file.kind]) for each in query.inputs))
-    assert answer(query, rows) == expected
-    assert answer_of_pieces(query, rows, partitions, rng) == expected
+    check_cuts(query, plain, data.draw(batches_of(query)), partitions, rng)
 
 
 @pytest.mark.parametrize("query", FLIGHTS_DATASET.queries, ids=lambda query: query.name)
 @settings(deadline=None, max_examples=10)  # this machine may be busy
 @given(data=st.data())
 def test_blocks_and_partials_keep_one_schema_rows_or_none(query: Query, data: st.DataObject) -> None:
-    rows = data.draw(batches_of(query))
-    schemas = []
-    for each in (rows, {kind: table.slice(0, 0) for kind, table in rows.items()}):
-        blocks: dict[str, pa.Table] = {}
-        for part in query.inputs:  # the airports come first
-            blocks[part.file.kind] = part.fold(each[part.file.kind], Given(Options(), dict(blocks)))
-        combined = {part.file.kind: part.combine(blocks[part.file.kind]) for part in query.inputs}
-        assert [block.schema for block in blocks.values()] == [block.schema for block in combined.values()]
-        partials = [query.partial(combined, Options()).schema] if isinstance(query, Summary) else []
-        schemas.append([*(block.schema for block in blocks.values()), *partials])
-    assert schemas[0] == schemas[1]
+    check_schemas(query, data.draw(batches_of(query)))

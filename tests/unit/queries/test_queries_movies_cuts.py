@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from queries import ratings
 from queries.columns import from_rows, rows_of
-from queries.model import Given, Options, Query, Summary
+from queries.model import Options, Query
 from queries.movies import CREDITS, MOVIES, MOVIES_DATASET, OVERVIEWS, Q1, Q2, Q3, Q4, Q5, RATINGS
-from tests.unit.queries.pipeline import Answer, answer, answer_of_pieces
+from tests.unit.queries.pipeline import Answer, check_cuts, check_schemas
 
 Rows = Sequence[Any]  # tuples in the order of the schema
 LABELLED = OVERVIEWS.schema.append(pa.field("label", pa.string()))
@@ -109,10 +109,7 @@ PLAIN: list[tuple[Query, Callable[..., Answer]]] = [
 def test_an_answer_does_not_depend_on_how_rows_are_cut(
     query: Query, plain: Callable[..., Answer], data: st.DataObject, partitions: int, rng: random.Random
 ) -> None:
-    rows = data.draw(batches_of(query))
-    expected = plain(*(rows_of(rows[each.file.kind]) for each in query.inputs))
-    assert answer(query, rows) == expected
-    assert answer_of_pieces(query, rows, partitions, rng) == expected
+    check_cuts(query, plain, data.draw(batches_of(query)), partitions, rng)
 
 
 @settings(deadline=None)  # this machine may be busy
@@ -133,17 +130,7 @@ def test_overviews_are_chosen_row_by_row(whole: pa.Table, scope: Any, cut: int) 
 @settings(deadline=None, max_examples=20)  # this machine may be busy
 @given(data=st.data())
 def test_blocks_and_partials_keep_one_schema_rows_or_none(query: Query, data: st.DataObject) -> None:
-    rows = data.draw(batches_of(query))
-    schemas = []
-    for each in (rows, {kind: table.slice(0, 0) for kind, table in rows.items()}):
-        blocks = {
-            part.file.kind: part.fold(part.file.packed(each[part.file.kind]), Given(Options())) for part in query.inputs
-        }
-        combined = {part.file.kind: part.combine(blocks[part.file.kind]) for part in query.inputs}
-        assert [block.schema for block in blocks.values()] == [block.schema for block in combined.values()]
-        partials = [query.partial(combined, Options()).schema] if isinstance(query, Summary) else []
-        schemas.append([*(block.schema for block in blocks.values()), *partials])
-    assert schemas[0] == schemas[1]
+    check_schemas(query, data.draw(batches_of(query)))
 
 
 @pytest.mark.parametrize("largest", [50, 5_000, 2**62])
