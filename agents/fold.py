@@ -173,14 +173,13 @@ class Folder:
         return Outgoing(PARTIALS, about, json.dumps({"reason": reason}).encode())
 
     def _fold(self, query: Query, file: File, rows: pa.Table) -> list[Outgoing]:
-        if not self._has_references(
-            query, file
-        ):  # topics are not in step, so rows may be ahead of what their fold needs
+        """Topics are not in step: rows that are ahead of a file that their fold needs wait for it."""
+        if not self._has_references(query, file):
             self._waiting(query, file).add(rows)
             return []
         self._blocks(query, file).add(input_of(query, file).fold(rows, self._given(query, file)))
         is_listed = isinstance(query, Listing) and not file.is_broadcast
-        return self._runs(query, file, RUN_BYTES) if is_listed else []
+        return self._runs(query, file) if is_listed else []
 
     def _fold_waiting(self, query: Query) -> list[Outgoing]:
         """What waited for the file that has ended now."""
@@ -209,9 +208,9 @@ class Folder:
         self._delete(query)
         return outgoing
 
-    def _runs(self, query: Query, file: File, at_least: int) -> list[Outgoing]:
+    def _runs(self, query: Query, file: File) -> list[Outgoing]:
         """The blocks of a listing that are big enough to go."""
-        blocks = self._blocks(query, file).take(at_least)
+        blocks = self._blocks(query, file).take(RUN_BYTES)
         return [each for block in blocks for each in self._run(query, block, RUN_PART_BYTES, last=False)]
 
     def _run(self, query: Query, rows: pa.Table, part_bytes: int, *, last: bool) -> list[Outgoing]:
@@ -233,8 +232,8 @@ class Folder:
         ]
 
     def _count(self, rows: int) -> None:
-        counts = self._ledger["counts"].setdefault(self.file.kind, [0, 0])
-        self._ledger["counts"][self.file.kind] = [counts[0] + 1, counts[1] + rows]
+        batches, before = self._ledger["counts"].get(self.file.kind, [0, 0])
+        self._ledger["counts"][self.file.kind] = [batches + 1, before + rows]
         self._save_ledger()
 
     def _counted(self) -> Outgoing:
