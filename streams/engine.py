@@ -12,16 +12,14 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from confluent_kafka import IsolationLevel
 from faust.types import TP, Message
 
-from cauce.errors import BrokerUnavailable, CauceError, CommitUncertain, Fenced
-from cauce.kafka import Ends
+from cauce.errors import CauceError, CommitUncertain, Fenced
 from streams.checkpoint import Checkpoint, CheckpointState
 from streams.gate import Gate, InFlight
 from streams.inbox import Inbox
@@ -31,7 +29,7 @@ from streams.options import Options
 from streams.outbox import Outbox
 from streams.recovery import Progress
 from streams.transaction import Member, Transaction
-from streams.watch import Watch
+from streams.watch import Lookout
 
 log = logging.getLogger(__name__)
 
@@ -59,14 +57,6 @@ class EventTooLong(CauceError):
             f"no event boundary for {timeout_ms} ms, agents still hold {where}; "
             "send smaller records, or set transaction_timeout_ms higher"
         )
-
-
-class Stalled(BrokerUnavailable):
-    """The consumer has stopped reading, and does not know it."""
-
-    def __init__(self, stalled: Collection[TP], reached: Mapping[TP, int], ends: Mapping[TP, int]) -> None:
-        where = ", ".join(f"{tp.topic}-{tp.partition} at {reached[tp]} of {ends[tp]}" for tp in sorted(stalled)[:5])
-        super().__init__(f"consumer: nothing more comes of {where}; a restart reads on with a new one")
 
 
 class Tables(Protocol):
@@ -113,7 +103,7 @@ class Engine:
         self._router = router
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._intake: Intake | None = None
-        self._watch = Watch()
+        self._lookout = Lookout(options.kafka)
         self._generation = 0
         self._member: Member | None = None
         self._unclaimed: dict[TP, int] = {}  # partitions whose offsets do not carry our name yet
@@ -202,7 +192,7 @@ class Engine:
         self.phase = Phase.RESTORING
         self.assignment = tps
         self._generation += 1
-        self._watch.forget()
+        self._lookout.forget()
         self.read_to_end.clear()
         log.info("partitions assigned", extra={"partitions": len(tps), "generation": self._generation})
         await self._router.on_assigned(tps, self._generation)
@@ -237,6 +227,7 @@ class Engine:
             self.gate.close()
             self.outbox.close()
             self.settled.clear()
+            self._lookout.forget()
             self.inbox.clear()
             self._router.clear_queues()
             await self._tables.give_up()
@@ -281,30 +272,12 @@ class Engine:
 
     async def watch(self) -> None:
         """End the worker where its consumer has silently stopped reading, for as long as the worker lives."""
-        ends = Ends(self.options.kafka)
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            if self.phase is Phase.RUNNING and self._intake is not None and self._intake.silent_polls:
-                await self._look_for_a_stall(self._intake, ends)
-
-    async def _look_for_a_stall(self, intake: Intake, ends: Ends) -> None:
-        reached, generation = intake.reached(), self._generation
-        if not reached:
-            return
-        try:
-            found = await asyncio.to_thread(ends.of, list(reached), IsolationLevel.READ_COMMITTED)
-        except BrokerUnavailable as error:
-            log.warning("Kafka does not say where partitions end", extra={"reason": str(error)})
-            return
-        if generation != self._generation or self.phase is not Phase.RUNNING:
-            return
-        true_ends = {TP(*place): offset for place, offset in found.items()}
-        verdict = self._watch.look(reached, intake.silent_polls, true_ends)
-        if verdict.ask_again:
-            log.info("asking again for what does not come", extra={"partitions": list(map(str, verdict.ask_again))})
-            intake.ask_again(verdict.ask_again)
-        if verdict.stalled:
-            self.failed(Stalled(verdict.stalled, reached, true_ends))
+            if self.phase is Phase.RUNNING and self._intake is not None:
+                stalled = await self._lookout.look(self._intake)
+                if stalled is not None:
+                    self.failed(stalled)
 
     async def checkpoint(self) -> None:
         """Commit what was done since the last one, if anything."""

@@ -8,11 +8,19 @@ What is missing may be the marker of a transaction only, which no application se
 consumer once did not tell its end. So a partition that stands still is first asked for again, from where it is.
 """
 
-from collections.abc import Mapping
+import asyncio
+import logging
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
+from confluent_kafka import IsolationLevel
 from faust.types import TP
+
+from cauce.errors import BrokerUnavailable
+from cauce.kafka import Ends
+
+log = logging.getLogger(__name__)
 
 SILENT_POLLS: Final = 100  # of 0.1 s each, with nothing from any partition: what is there comes in a fraction of that
 
@@ -56,3 +64,55 @@ class Watch:
                 still = Still(position, silent_polls, asked_again=True)
             self._still[tp] = still
         return verdict
+
+
+class Stalled(BrokerUnavailable):
+    """The consumer has stopped reading, and does not know it."""
+
+    def __init__(self, stalled: Collection[TP], reached: Mapping[TP, int], ends: Mapping[TP, int]) -> None:
+        where = ", ".join(f"{tp.topic}-{tp.partition} at {reached[tp]} of {ends[tp]}" for tp in sorted(stalled)[:5])
+        super().__init__(f"consumer: nothing more comes of {where}; a restart reads on with a new one")
+
+
+class Reader(Protocol):
+    """The consumer thread, as it is looked at."""
+
+    silent_polls: int
+
+    def reached(self) -> Mapping[TP, int]: ...
+    def ask_again(self, tps: Iterable[TP]) -> None: ...
+
+
+class Lookout:
+    """Asks the brokers, compares, and has the reader ask again where that may help."""
+
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._client = client
+        self._watch = Watch()
+        self._ends: Ends | None = None  # connects when it is first needed
+        self._assignments = 0
+
+    def forget(self) -> None:
+        """Partitions come or go."""
+        self._assignments += 1
+        self._watch.forget()
+
+    async def look(self, reader: Reader) -> Stalled | None:
+        """What is wrong, if anything; nothing, where partitions came or went while the brokers were asked."""
+        reached, assignments = reader.reached(), self._assignments
+        if not reached or not reader.silent_polls:
+            return None
+        self._ends = self._ends or Ends(self._client)
+        try:
+            found = await asyncio.to_thread(self._ends.of, list(reached), IsolationLevel.READ_COMMITTED)
+        except BrokerUnavailable as error:
+            log.warning("Kafka does not say where partitions end", extra={"reason": str(error)})
+            return None
+        if assignments != self._assignments:
+            return None
+        true_ends = {TP(*place): offset for place, offset in found.items()}
+        verdict = self._watch.look(reached, reader.silent_polls, true_ends)
+        if verdict.ask_again:
+            log.info("asking again for what does not come", extra={"partitions": list(map(str, verdict.ask_again))})
+            reader.ask_again(verdict.ask_again)
+        return Stalled(verdict.stalled, reached, true_ends) if verdict.stalled else None
