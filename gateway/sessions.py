@@ -10,7 +10,6 @@ import asyncio
 import logging
 import random
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -24,7 +23,7 @@ from gateway.problems import Problem, later
 from gateway.publish import Publisher, Record
 from gateway.shared import Shared, dataset_of, session_of
 from gateway.uploads import upload_transactional_id
-from gateway.view import ENDING, Client
+from gateway.view import ENDING, Client, Total
 from queries.datasets import DATASETS
 from queries.model import Dataset, File, Options, Query
 
@@ -163,17 +162,14 @@ def describe_session(session: Session, expires_at: float) -> dict[str, Any]:
 
 def describe_file(file: File, client: Client) -> dict[str, Any]:
     """Where the rows of a kind of file are. Once it has ended, what was sent is what was folded."""
-    uploads = client.members(file.kind)
-    rejected = Counter[str]()
-    for upload in uploads:
-        rejected.update(upload.rejected)
+    total = Total.of(client.members(file.kind))
     batches, folded = client.folded.get(file.kind, (None, None))
     return {
         "kind": file.kind,
         "ended": file.kind in client.folded,
-        "rows": sum(upload.rows for upload in uploads),
-        "rejected": dict(rejected),
-        "sent": sum(upload.sent for upload in uploads),
+        "rows": total.rows,
+        "rejected": total.rejected,
+        "sent": total.sent,
         "batches": batches,
         "folded": folded,
     }

@@ -9,7 +9,6 @@ it, has taken that over: so nothing can be added to a folder that is closed, and
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Final
@@ -24,7 +23,7 @@ from gateway.publish import Publisher
 from gateway.seats import Key, Live, never, while_it_holds
 from gateway.shared import Shared, dataset_of, session_of
 from gateway.tus import CHECKSUMMED_BYTES, Checksum, which_file
-from gateway.view import Client
+from gateway.view import Client, Total
 from queries.model import File
 
 OPEN_SECONDS: Final = 1.5  # a transaction that is under way ends in a fraction of this
@@ -194,19 +193,18 @@ def id_in_folder(file: File, name: str) -> UploadId:
 
 def folder_of(client_id: ClientId, kind: str, members: Sequence[Upload]) -> Upload:
     """What is kept of a folder that is closed."""
-    rejected = Counter[str]()
-    for member in members:
-        rejected.update(member.rejected)
+    total = Total.of(members)
+    length = sum(member.length for member in members)
     return Upload(
         client_id,
         UploadId(kind),
         kind,
         f"{kind}/",
-        length=sum(member.length for member in members),
-        offset=sum(member.length for member in members),
-        rows=sum(member.rows for member in members),
-        rejected=dict(rejected),
-        sent=sum(member.sent for member in members),
+        length=length,
+        offset=length,
+        rows=total.rows,
+        rejected=total.rejected,
+        sent=total.sent,
         files=len(members),
     )
 

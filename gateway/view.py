@@ -9,9 +9,10 @@ import contextlib
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from cauce.errors import BrokerUnavailable
 from cauce.kafka import Place
@@ -52,6 +53,22 @@ class AnswerPlaces:
     @property
     def size_bytes(self) -> int:
         return sum(self.sizes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Of several uploads of a kind of file."""
+
+    rows: int
+    rejected: dict[str, int]
+    sent: int
+
+    @classmethod
+    def of(cls, uploads: Sequence[Upload]) -> Self:
+        rejected = Counter[str]()
+        for upload in uploads:
+            rejected.update(upload.rejected)
+        return cls(sum(upload.rows for upload in uploads), dict(rejected), sum(upload.sent for upload in uploads))
 
 
 @dataclass(slots=True)
