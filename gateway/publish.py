@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from cauce.errors import BrokerUnavailable, Fenced
-from cauce.kafka import PRODUCER, doorway, take_over_id, translated
+from cauce.kafka import FENCED, PRODUCER, doorway, take_over_id, translated
 
 log = logging.getLogger(__name__)
 
@@ -99,11 +99,15 @@ class Publisher:
             raise BrokerUnavailable(f"transaction {self.id}: {left} records not acknowledged in {SEND_SECONDS} s")
 
     def _abort(self) -> None:
-        """Readers of these partitions need not wait for the time-out then. Where it fails, the time-out does it."""
+        """Readers of these partitions need not wait for the time-out then. Where it fails, the time-out does it.
+
+        A fenced producer tells the call that finds out no more than "fatal error"; here it says why."""
         try:
             self._producer.purge()
             self._producer.abort_transaction(ABORT_SECONDS)
         except KafkaException as error:
+            if error.args[0].code() in FENCED:
+                raise translated(error.args[0], f"transaction {self.id}") from error
             log.warning("transaction left to its time-out", extra={"transactional_id": self.id, "reason": str(error)})
 
 

@@ -103,6 +103,11 @@ class ServiceProcess:
     def exit_code(self) -> int | None:
         return None if self._child is None else self._child.poll()
 
+    def wait_for_end(self) -> int:
+        """The exit code of one that ends by itself: whoever talks to it knows before the kernel says so."""
+        assert self._child is not None, "not started"
+        return self._child.wait(STOP_SECONDS)
+
 
 def page(port: int, path: str) -> tuple[int, str]:
     """Status and text; status 0 while nothing answers."""

@@ -197,8 +197,7 @@ def test_a_wrong_setting_is_one_sentence_and_exit_code_2(
 ) -> None:
     worker = new_worker(**variables)
     worker.start()
-    wait_until(lambda: not worker.alive, seconds=30, otherwise="it runs on")
-    assert worker.exit_code() == 2
+    assert worker.wait_for_end() == 2
     said = worker.log_file.read_text()
     assert says in said
     assert "Traceback" not in said
@@ -208,8 +207,7 @@ def test_a_taken_port_is_one_sentence_and_exit_code_2(new_worker: StartWorker) -
     with new_worker("first") as first:
         second = new_worker("second", port=str(first.port))
         second.start()
-        wait_until(lambda: not second.alive, seconds=30, otherwise="it runs on")
-        assert second.exit_code() == 2
+        assert second.wait_for_end() == 2
         assert "CAUCE_WORKER_PORT" in second.log_file.read_text()
         assert first.page("/readyz")[0] == 200
 
@@ -219,6 +217,5 @@ def test_other_numbers_of_partitions_are_refused(new_worker: StartWorker) -> Non
         pass
     worker = new_worker("other", CAUCE_PARTITIONS="5")
     worker.start()
-    wait_until(lambda: not worker.alive, seconds=30, otherwise="it runs on")
-    assert worker.exit_code() == 2
+    assert worker.wait_for_end() == 2
     assert f"has {PARTITIONS} partitions, wanted are 5" in worker.log_file.read_text()

@@ -31,7 +31,7 @@ def test_a_gateway_killed_inside_its_transaction_leaves_all_of_it_or_nothing(
         assert visit.patch(location, 0, DATA[:PIECE]).status_code == 204
         with pytest.raises(httpx.TransportError):
             visit.patch(location, PIECE, DATA[PIECE : 2 * PIECE])
-        assert faulty.exit_code() == -signal.SIGKILL
+        assert faulty.wait_for_end() == -signal.SIGKILL
         elsewhere = visit.at(other)
         asked = time.monotonic()
         reached = elsewhere.offset(location)

@@ -235,8 +235,7 @@ def test_a_wrong_setting_is_one_sentence_and_exit_code_2(
 ) -> None:
     replica = new_replica(CAUCE_TOPIC_PREFIX=shared_prefix, **variables)
     replica.start()
-    wait_until(lambda: not replica.alive, seconds=60, otherwise="it runs on")
-    assert replica.exit_code() == 2
+    assert replica.wait_for_end() == 2
     said = replica.log_file.read_text()
     assert says in said
     assert "Traceback" not in said
