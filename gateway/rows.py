@@ -9,19 +9,18 @@ one quote; what follows the closing quote is plain text again. All of these sign
 UTF-8 character, and a cut through a character does no harm.
 """
 
-import re
 from codecs import BOM_UTF8
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cauce.errors import BadUpload
+from queries.quotes import Places, outside, quotes_of
 
 MAX_ROW_BYTES: Final = 4 << 20  # with its line end. A tail is stored with the upload's progress, and is no longer
 BLOCK_BYTES: Final = 1 << 20  # stays in a core's cache while numpy passes over it; below MAX_ROW_BYTES, see `Rows.cut`
 
-LF, CR, QUOTE = b'\n\r"'
+LF, CR = b"\n\r"
 
 # What came before, as far as quotes are concerned: scanning these bytes leads to the same state.
 FIELD_START: Final = b"\n"  # a quote opens a field; behind a quote that closed one, it is the other half of ""
@@ -39,7 +38,7 @@ class Rows:
         self._at_start = at_start
         self._tail = bytearray()  # scanned
         self._held = b""  # not scanned yet, as it takes the next byte to tell: a CR at the end, a part of a BOM
-        self._quotes = Quotes(separator.encode())
+        self._ends = Ends(separator.encode())
         for at in range(0, len(tail), BLOCK_BYTES):
             if self.cut(tail[at : at + BLOCK_BYTES]):
                 raise ValueError(f"{file}, line {line}: a tail is one unfinished row, this one has more")
@@ -52,7 +51,7 @@ class Rows:
         """The rows that end in this piece, whole. A piece has at most BLOCK_BYTES: then only the first of these rows
         can be too long, or the tail where none ends."""
         data, start = self._hold(self._held + piece)
-        first, last = self._quotes.row_ends(data, start)
+        first, last = self._ends.row_ends(data, start)
         if not last:
             self._tail += data
             self._check_length(len(self._tail))
@@ -67,7 +66,7 @@ class Rows:
         """The last row, where the file ends without a line end."""
         whole = self.tail
         self._check_length(len(whole))
-        if self._quotes.before == QUOTED:
+        if self._ends.before == QUOTED:
             raise BadUpload(self._file, self.line, "a quoted field of this row is never closed; add the quote")
         self._tail, self._held = bytearray(), b""
         self.line += _lines(whole)
@@ -94,14 +93,12 @@ class Rows:
             raise BadUpload(self._file, self.line, reason)
 
 
-class Quotes:
+class Ends:
     """Finds the ends of rows; remembers from one piece to the next whether a quoted field is open."""
 
     def __init__(self, separator: bytes) -> None:
         self.before = FIELD_START
-        self._starts = separator + b"\r\n"  # a field starts behind one of these
-        self._opens = np.isin(np.arange(256), list(self._starts + b'"'))
-        self._quoted = re.compile(rb'[%b]"[^"]*+(?:""[^"]*+)*+("?)' % re.escape(self._starts))
+        self._quotes = quotes_of(separator)
 
     def row_ends(self, data: bytes, start: int = 0) -> tuple[int, int]:
         """Behind the first and behind the last line end outside quotes; 0 and 0 where there is none.
@@ -116,36 +113,19 @@ class Quotes:
             return (_first_end(data, start), last + 1) if last >= 0 else (0, 0)
         text = self.before + data[start:]
         shift = start - len(self.before)
-        edges = self._edges(text)
-        ends = _outside(text, edges, len(self.before))
+        edges = self._quotes.edges(text)
+        ends = _ends_outside(text, edges, len(self.before))
         closed = len(edges) > 0 and edges[-1] == len(text) - 1
         self.before = QUOTED if len(edges) % 2 else FIELD_START if closed else self._after_plain(text)
         return (_first_end(text, int(ends[0])) + shift, int(ends[-1]) + 1 + shift) if len(ends) else (0, 0)
 
-    def _edges(self, text: bytes) -> NDArray[np.intp]:
-        """The quotes that open and that close, in turn. "" may count as one of each, or be left out.
-
-        In a proper file each quote is one of them, and those that open stand at the start of a field or behind one that
-        closes. Otherwise some are plain text, and only going from field to field tells which."""
-        signs = np.frombuffer(text, np.uint8)
-        quotes = np.flatnonzero(signs == QUOTE)
-        if self._opens[signs[quotes[::2] - 1]].all():  # never the first byte, which is no quote: see `before`
-            return quotes
-        fields = self._quoted.finditer(text)
-        spans = [(field.start() + 1, field.end() - 1 if field[1] else len(text)) for field in fields]
-        edges = np.array(spans, np.intp).reshape(-1)
-        return edges[edges < len(text)]
-
     def _after_plain(self, text: bytes) -> bytes:
-        return FIELD_START if text[-1] in self._starts else PLAIN
+        return FIELD_START if text[-1] in self._quotes.starts else PLAIN
 
 
-def _outside(text: bytes, edges: NDArray[np.intp], start: int) -> NDArray[np.intp]:
-    """The line ends outside quotes: an even number of edges is before them."""
+def _ends_outside(text: bytes, edges: Places, start: int) -> Places:
     signs = np.frombuffer(text, np.uint8)
-    line_ends = np.flatnonzero((signs[start:] == LF) | (signs[start:] == CR)) + start
-    outside: NDArray[np.intp] = line_ends[np.searchsorted(edges, line_ends) % 2 == 0]
-    return outside
+    return outside(edges, np.flatnonzero((signs[start:] == LF) | (signs[start:] == CR)) + start)
 
 
 def _first_end(text: bytes, start: int) -> int:

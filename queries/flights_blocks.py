@@ -46,11 +46,11 @@ _minutes, _cents, _integers = _each(duration_minutes), _each(fare_cents), _each(
 
 
 def itineraries_block(data: bytes, header: Sequence[str]) -> tuple[pa.Table, int, bytes] | None:
-    read = plain.read(data, header, ITINERARY_COLUMNS)
+    read = plain.read(data, header)
     if read is None or not read.count:
         return None
     leg_id, start, destination, duration, base, total, distance, segments = (
-        read.columns[name] for name in ITINERARY_COLUMNS
+        read.texts(name).column() for name in ITINERARY_COLUMNS
     )
     start, destination = (_parsed(ends, _trimmed, pa.string()) for ends in (start, destination))
     stops = _parsed(segments, _stopovers, pa.string())

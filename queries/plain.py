@@ -1,78 +1,118 @@
-"""Blocks of plain rows as columns of text, for the fast ways: no quotes, one line a row, all as wide as the header.
+"""Blocks of plain rows, for the fast ways: no quotes, one line a row, all as wide as the header.
 
-Invariant: what is read here is what the exact way reads. A block with a quote, a lone CR or bytes that are not UTF-8 is
-declined; lines of another width (an empty one, too) and those that the caller finds odd are handed back as they stood.
+Invariant: what is read here is what the exact way reads. A block with bytes that are not UTF-8, or with a lone CR
+outside quotes, is declined; rows with quotes, rows of another width (an empty line, too) and those that the caller
+finds odd are handed back as they stood.
+
+One pass of numpy finds the marks, separators and line ends; in a plain block each row has as many as the header, so
+they make a table, and a field lies between two of them. Nothing is copied until somebody asks for a column.
 """
 
-from codecs import BOM_UTF8
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-LINE_END: Final = 10
+from queries.quotes import QUOTE, Places, outside, quotes_of
+
+LINE_END, RETURN = b"\n\r"
+MARGIN: Final = 32  # zeros before and behind the block, so that a few words can be read around any place
+
+Signs = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The fields of a column, where they stand in the block."""
+
+    signs: Signs  # of the whole block, with its margins
+    starts: Places
+    ends: Places
+
+    @property
+    def are_empty(self) -> Mask:
+        return np.equal(self.starts, self.ends)
+
+    def column(self, rows: Any = None) -> pa.StringArray:
+        """Copied; those of the named rows, a null giving a null. The rest of the block stands between two fields, as a
+        text that nobody takes."""
+        bounds = np.empty(2 * len(self.starts), np.int32)
+        bounds[::2], bounds[1::2] = self.starts, self.ends
+        texts = pa.StringArray.from_buffers(
+            max(0, len(bounds) - 1), pa.py_buffer(bounds.data), pa.py_buffer(self.signs.data)
+        )
+        places: Any = pa.array(np.arange(len(self.starts), dtype=np.int64)) if rows is None else rows
+        fields: Any = pc.multiply(places, 2)
+        return texts.take(fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Rows of the right width, a column for each wanted name; in the order of the block."""
+    """Rows of the right width, in the order of the block."""
 
-    columns: Mapping[str, pa.StringArray]
     count: int
-    _data: bytes
-    _lines: NDArray[np.int64]  # of each row
-    _wrong: Collection[int]  # the lines that have another width
+    _header: Sequence[str]
+    _signs: Signs
+    _marks: Places  # a line for each row
+    _line_ends: Places  # of all lines
+    _lines: Places | None  # of each row; None: every line is a row
 
-    def apart(self, odd: NDArray[np.bool_]) -> bytes:
+    def texts(self, name: str) -> Texts:
+        column = self._header.index(name)
+        before = self._marks[:, column - 1] if column else self._starts_of_lines()[self._rows()] - 1
+        ends = self._marks[:, column]
+        if column == len(self._header) - 1:
+            ends = ends - (self._signs[ends - 1] == RETURN)
+        return Texts(self._signs, before + 1, ends)
+
+    def apart(self, odd: Mask) -> bytes:
         """The text of the odd rows and of those that have another width."""
-        if not self._wrong and not odd.any():
+        if self._lines is None and not odd.any():
             return b""
-        ends = np.flatnonzero(np.frombuffer(self._data, np.uint8) == LINE_END) + 1
-        starts = np.concatenate(([0], ends[:-1]))
-        lines = sorted([*self._wrong, *self._lines[odd].tolist()])
-        return b"".join(self._data[starts[line] : ends[line]] for line in lines)
+        are_apart = np.ones(len(self._line_ends), np.bool_)
+        are_apart[self._rows()] = odd
+        lines = np.flatnonzero(are_apart)
+        bounds = zip(self._starts_of_lines()[lines].tolist(), self._line_ends[lines].tolist(), strict=True)
+        return b"".join(self._signs[start : end + 1].tobytes() for start, end in bounds)
+
+    def _rows(self) -> Any:
+        return slice(None) if self._lines is None else self._lines
+
+    def _starts_of_lines(self) -> Places:
+        return np.concatenate(([MARGIN], self._line_ends[:-1] + 1))
 
 
-def read(data: bytes, header: Sequence[str], wanted: Collection[str], separator: str = ",") -> Plain | None:
-    """None where lines may not be rows, or nothing is plain."""
-    data = data.replace(b"\r\n", b"\n") if b"\r" in data else data
-    if b'"' in data or b"\r" in data or not data.endswith(b"\n") or not _is_utf8(data):
+def read(data: bytes, header: Sequence[str], separator: str = ",") -> Plain | None:
+    """Of whole rows. None where lines may not be rows."""
+    if not data.endswith(b"\n") or not _is_utf8(data):
         return None
-    if len(header) == 1 or data.startswith(BOM_UTF8):  # an empty line would be a row; Arrow drops the mark anywhere
+    if len(header) == 1:  # an empty line would be a row
         return None
-    wrong: list[int] = []
-
-    def skip(row: pa_csv.InvalidRow) -> Literal["skip"]:
-        assert row.number is not None  # it is only where several threads read
-        wrong.append(row.number - 1)
-        return "skip"
-
-    try:
-        table = pa_csv.read_csv(
-            BytesIO(data),
-            read_options=pa_csv.ReadOptions(
-                column_names=[str(place) for place in range(len(header))], block_size=len(data) + 1, use_threads=False
-            ),
-            parse_options=pa_csv.ParseOptions(
-                delimiter=separator, quote_char=False, ignore_empty_lines=False, invalid_row_handler=skip
-            ),
-            convert_options=pa_csv.ConvertOptions(
-                include_columns=[str(header.index(name)) for name in wanted],
-                column_types={str(header.index(name)): pa.string() for name in wanted},
-                check_utf8=False,
-                strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid:
+    signs = np.frombuffer(b"".join((bytes(MARGIN), data, bytes(MARGIN))), np.uint8)
+    marks = np.flatnonzero((signs == ord(separator)) | (signs == LINE_END))
+    edges = np.empty(0, np.int64)
+    if b'"' in data:
+        edges = quotes_of(separator.encode()).edges(b"\n" + data) + MARGIN - 1
+        if len(edges) % 2:
+            return None
+        marks = outside(edges, marks)
+    returns = outside(edges, np.flatnonzero(signs == RETURN)) if b"\r" in data else edges[:0]
+    if (signs[returns + 1] != LINE_END).any():  # a lone one ends a row, too
         return None
-    columns: dict[str, Any] = {name: table.column(place).combine_chunks() for place, name in enumerate(wanted)}
-    lines = np.delete(np.arange(table.num_rows + len(wrong)), wrong)
-    return Plain(columns, table.num_rows, data, lines, wrong)
+    width, last = len(header), np.flatnonzero(signs[marks] == LINE_END)  # the last mark of each line
+    line_ends = marks[last]
+    are_rows = np.diff(last, prepend=-1) == width
+    if len(edges):
+        are_rows[np.searchsorted(line_ends, np.flatnonzero(signs == QUOTE))] = False
+    if are_rows.all():
+        return Plain(len(last), header, signs, marks.reshape(-1, width), line_ends, None)
+    rows = np.flatnonzero(are_rows)
+    return Plain(len(rows), header, signs, marks[last[rows, None] + np.arange(1 - width, 1)], line_ends, rows)
 
 
 def _is_utf8(data: bytes) -> bool:

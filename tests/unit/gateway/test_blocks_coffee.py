@@ -132,7 +132,7 @@ def test_any_one_byte_is_right_or_set_aside(kind: str, data: st.DataObject) -> N
     check(file, good[:at] + sign + good[at + data.draw(st.integers(0, 1)) :], file.columns)
 
 
-@given(data=st.text("0159..,,,\n\n\r-: ", max_size=40).map(str.encode))
+@given(data=st.text("0159..,,,\n\n\r-: \"", max_size=40).map(str.encode))
 @settings(deadline=None)
 def test_digits_points_and_separators_in_any_order(data: bytes) -> None:
     for file in FILES:
@@ -155,7 +155,10 @@ def test_digits_points_and_separators_in_any_order(data: bytes) -> None:
         ("a,123456789,17,76.5,2024-02-29 07:22:08", 0),
         ("a,2,17.0,76.5,2025-02-29 07:22:08", 0),
         ("a,2,17.0,76.5", 0),
-        ('a,2,"17.0",76.5,2025-01-01 07:22:08', None),
+        ('a,2,"17.0",76.5,2025-01-01 07:22:08', 0),
+        ('a,2,"17\n.0",76.5,2025-01-01 07:22:08\na,2,17.0,76.5,2025-01-01 07:22:08', 1),  # a row of two lines
+        ('a"b,2,17.0,76.5,2025-01-01 07:22:08\r\na,2,17.0,76.5,2025-01-01 07:22:08\r', 2),  # a quote that opens nothing
+        ('a,2,"17.0,76.5,2025-01-01 07:22:08\na,2,17.0,76.5,2025-01-01 07:22:08', None),  # never closed
         ("a,2,17.0,76.5,2025-01-01 07:22:08\n", 1),  # an empty line
         ("a,2,17.0\r,76.5,2025-01-01 07:22:08", None),
     ],
