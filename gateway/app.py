@@ -122,7 +122,8 @@ async def create_upload(request: Request) -> Response:
     upload = await uploads.create(client_id, length, tus.metadata(request.headers))
     expires = shared.expires(await shared.client(client_id))
     location = f"/sessions/{client_id}/uploads/{upload.upload_id}"
-    return Response(status_code=201, headers={"Location": location, "Upload-Expires": expires})
+    headers = {"Location": location, "Upload-Offset": str(upload.offset), "Upload-Expires": expires}
+    return Response(status_code=201, headers=headers)
 
 
 @router.head("/sessions/{client_id}/uploads/{upload_id}", summary="tus: how far an upload is")

@@ -32,6 +32,7 @@ class Live:
     progress: Upload | None  # None: not created yet
     parser: Parser | None = None  # of the bytes that `progress` counts
     dirty: bool = False  # the parser may be ahead of the progress
+    created: dict[UploadId, Upload] = field(default_factory=dict)  # in a folder, by this producer: the view lags behind
 
 
 @dataclass(slots=True)

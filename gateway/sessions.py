@@ -114,6 +114,9 @@ class Sessions:
             await asyncio.to_thread(publisher.close)
 
     async def _fence_all(self, client_id: ClientId, uploads: Sequence[UploadId]) -> None:
+        """Those that have ended need none: their last writer writes no more, and fenced all others."""
+        known = self._view.uploads(client_id)
+        uploads = [upload for upload in uploads if upload not in known or not known[upload].complete]
         for start in range(0, len(uploads), AT_ONCE):
             few = uploads[start : start + AT_ONCE]
             await asyncio.gather(*(asyncio.to_thread(self._fence, client_id, upload) for upload in few))

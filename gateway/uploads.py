@@ -47,14 +47,16 @@ class Uploads:
         async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder), fresh) as (live, _):
             if file.is_folder:
                 refuse_if_closed(live, file, name)
-                if upload_id in client.uploads:  # the view has caught up
-                    return same(client.uploads[upload_id], name, length)
+                if former := client.uploads.get(upload_id) or live.created.get(upload_id):  # the view has caught up
+                    return same(former, name, length)
             elif live.progress is not None:
                 return same(live.progress, name, length)
             upload = Upload(client_id, upload_id, file.kind, name, length)
             scribe = self._shared.scribe(session_of(client))
             await asyncio.to_thread(live.publisher.publish, [], [scribe.progress(upload)])
-            if not file.is_folder:
+            if file.is_folder:
+                live.created[upload_id] = upload
+            else:
                 live.progress = upload
             return upload
 
@@ -67,7 +69,8 @@ class Uploads:
                 404, "not-found", f"{kind} is no folder of this session's dataset; only folders are completed"
             )
         holder = UploadId(kind)
-        async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder)) as (live, _):
+        take_over = self._take_over(client_id, holder)
+        async with self._shared.seats.hold((client_id, holder), take_over, while_it_holds) as (live, _):
             if live.progress is not None:
                 return live.progress
             members = client.members(kind)

@@ -174,10 +174,10 @@ class View:
         client = self._clients.get(client_id)
         return client.session if client else None
 
-    def uploads(self, client_id: ClientId) -> list[UploadId]:
+    def uploads(self, client_id: ClientId) -> dict[UploadId, Upload]:
         """Also of a session that is being ended."""
         client = self._clients.get(client_id)
-        return list(client.uploads) if client else []
+        return dict(client.uploads) if client else {}
 
     async def upload(self, client_id: ClientId, upload_id: UploadId) -> Upload | None:
         """With all of its tail."""

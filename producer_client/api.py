@@ -115,20 +115,22 @@ class Session:
         needed = {kind for file in self.files for kind in file.after}
         first = [one for one in sources if one.kind.kind in needed]
         refused = self._transfer(first) | self._transfer([one for one in sources if one not in first])
-        for kind, count in Counter(one.kind.kind for one in sources if one.kind.is_folder).items():
-            if not any(one.name in refused for one in sources if one.kind.kind == kind):
+        counts = Counter(one.kind.kind for one in sources if one.kind.is_folder)
+        lacking = {one.kind.kind for one in sources if one.name in refused}
+        for kind, count in counts.items():
+            if kind not in lacking:
                 self.complete(kind, count)
         return refused
 
     def _transfer(self, sources: Sequence[Source]) -> dict[str, Refused]:
-        """Side by side, each beginning with another gateway."""
+        """Side by side, each beginning with another gateway. One creates them all: it holds the folders then."""
         stop = threading.Event()
 
         def transfer(index: int, one: Source) -> Transfer:
-            route = self._route(one.name, start=index, stop=stop)
-            return Transfer(self._gateways, f"{self._path}/uploads", self._headers, one, route, self._watcher)
+            route, creation = (self._route(one.name, start=start, stop=stop) for start in (index, 0))
+            return Transfer(self._gateways, f"{self._path}/uploads", self._headers, one, route, creation, self._watcher)
 
-        return run_all([(one.name, transfer(index, one).run) for index, one in enumerate(sources)], stop)
+        return run_all([transfer(index, one) for index, one in enumerate(sources)], stop)
 
     def state(self) -> SessionState:
         """Where uploads and queries are, now."""

@@ -5,9 +5,9 @@ dead client costs the bytes that were on their way and nothing else, and no byte
 """
 
 import base64
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -18,7 +18,10 @@ from producer_client.gateways import Gateways, Route, Trouble
 
 PATCH_BYTES: Final = 64 * 1024 * 1024  # one round trip and one commit of the rest for so many bytes
 CAREFUL_BYTES: Final = 1024 * 1024  # after a failure: hear what the gateway says before much is sent in vain
-SIDE_BY_SIDE: Final = 2  # more would share the same network and the same cores, and end later
+# The next file is begun when so little is left of those under way: its start costs some round trips, which they hide.
+# Large files go one after the other, as more would share the same network and the same cores, and all end later.
+AHEAD_BYTES: Final = 32 * 1024 * 1024
+MOST_AT_ONCE: Final = 4
 LAST_WORDS_SECONDS: Final = 1.0  # for threads to see that they should stop; what is in flight then is cut
 TUS: Final = {"Tus-Resumable": "1.0.0"}
 
@@ -41,24 +44,24 @@ class Transfer:
         headers: Mapping[str, str],
         source: Source,
         route: Route,
+        creation: Route,
         watcher: Watcher,
     ) -> None:
-        self._gateways, self._uploads, self._source, self._route, self._watcher = (
-            gateways,
-            uploads,
-            source,
-            route,
-            watcher,
-        )
+        self._gateways, self._uploads, self._source = gateways, uploads, source
+        self._route, self._creation, self._watcher = route, creation, watcher
         self._headers = {**headers, **TUS}
+        self.name = source.name
+        self.left = source.length  # bytes to send
+        self._tell_left: Callable[[], None] = lambda: None
 
-    def run(self) -> None:
-        """Create the upload, or find it again; then send what is missing until nothing is."""
-        name, length = self._source.name, self._source.length
-        self._watcher.begin(name, length)
-        location = self._create()
-        offset = self._ask_offset(location)
-        self._watcher.at(name, offset)
+    def run(self, tell_left: Callable[[], None]) -> None:
+        """Create the upload, or find it again; then send what is missing until nothing is. `tell_left` is called when
+        less is left than before."""
+        self._tell_left = tell_left
+        length = self._source.length
+        self._watcher.begin(self.name, length)
+        location, offset = self._create()
+        self._reach(offset)
         while offset < length:
             try:
                 reached = self._patch(location, offset)
@@ -68,14 +71,21 @@ class Transfer:
             if reached > offset:
                 self._route.progressed()
             offset = reached
-            self._watcher.at(name, offset)
+            self._reach(offset)
 
-    def _create(self) -> str:
-        """Asked again with the same name and length, a gateway answers with the same upload."""
+    def _reach(self, offset: int) -> None:
+        self.left = self._source.length - offset
+        self._watcher.at(self.name, offset)
+        self._tell_left()
+
+    def _create(self) -> tuple[str, int]:
+        """Where it is, and how far. Asked again with the same name and length, a gateway answers with the same."""
         metadata = f"filename {_base64(self._source.name)},kind {_base64(self._source.kind.kind)}"
         headers = {**self._headers, "Upload-Length": str(self._source.length), "Upload-Metadata": metadata}
-        response = self._gateways.ask("POST", self._uploads, route=self._route, headers=headers, refused=BadFile)
-        return urlsplit(response.headers["Location"]).path  # any gateway may be asked for it
+        response = self._gateways.ask("POST", self._uploads, route=self._creation, headers=headers, refused=BadFile)
+        location = urlsplit(response.headers["Location"]).path  # any gateway may be asked for it
+        offset = response.headers.get("Upload-Offset")  # tus asks for it only where bytes came along
+        return location, self._ask_offset(location) if offset is None else int(offset)
 
     def _ask_offset(self, location: str) -> int:
         response = self._gateways.ask("HEAD", location, route=self._route, headers=self._headers, refused=BadFile)
@@ -100,41 +110,56 @@ class Transfer:
             self._route.check_stop()
             yield piece
             offset += len(piece)
-            self._watcher.at(self._source.name, offset)
+            self._reach(offset)
 
 
-def run_all(transfers: Sequence[tuple[str, Callable[[], None]]], stop: threading.Event) -> dict[str, Refused]:
-    """Run named transfers side by side; gives the refused ones by name. Any other error ends all of them.
+def run_all(transfers: Sequence[Transfer], stop: threading.Event) -> dict[str, Refused]:
+    """Run all, some side by side; gives the refused ones by name. Any other error ends all of them.
 
     Threads are daemons: Ctrl-C returns at once, and an upload that is cut can be resumed anyway.
     """
-    waiting = list(transfers)
-    ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
+    waiting = deque(transfers)
+    running: list[Transfer] = []
     threads: list[threading.Thread] = []
+    ended: list[tuple[Transfer, BaseException | None]] = []
+    news = threading.Condition()
     refused: dict[str, Refused] = {}
 
-    def work(name: str, run: Callable[[], None]) -> None:
+    def tell() -> None:
+        with news:
+            news.notify()
+
+    def work(transfer: Transfer) -> None:
+        error: BaseException | None = None
         try:
-            run()
-        except BaseException as error:  # noqa: BLE001  (carried to the thread that waits, and raised there)
-            ended.put((name, error))
-        else:
-            ended.put((name, None))
+            transfer.run(tell)
+        except BaseException as raised:  # noqa: BLE001  (carried to the thread that waits, and raised there)
+            error = raised
+        with news:
+            ended.append((transfer, error))
+            news.notify()
+
+    def may_start() -> bool:
+        left = sum(transfer.left for transfer in running)
+        return bool(waiting) and len(running) < MOST_AT_ONCE and left < AHEAD_BYTES
 
     def start_next() -> None:
-        if waiting:
-            name, run = waiting.pop(0)
-            threads.append(threading.Thread(target=work, args=(name, run), name=f"upload {name}", daemon=True))
-            threads[-1].start()
+        transfer = waiting.popleft()
+        running.append(transfer)
+        threads.append(threading.Thread(target=work, args=[transfer], name=f"upload {transfer.name}", daemon=True))
+        threads[-1].start()
 
     try:
-        for _ in range(SIDE_BY_SIDE):
-            start_next()
-        for _ in transfers:
-            name, error = ended.get()
-            if error is not None:
-                refused[name] = _refusal(error)
-            start_next()
+        while waiting or running:
+            with news:
+                news.wait_for(lambda: ended or may_start())
+                while ended:
+                    transfer, error = ended.pop()
+                    running.remove(transfer)
+                    if error is not None:
+                        refused[transfer.name] = _refusal(error)
+                while may_start():
+                    start_next()
     except BaseException:
         stop.set()
         deadline = time.monotonic() + LAST_WORDS_SECONDS

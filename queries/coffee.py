@@ -27,9 +27,10 @@ TRANSACTION_ITEMS: Final = File(
     filename="transaction_items.csv",
     columns=cleaning.ITEM_COLUMNS,
     schema=cleaning.ITEMS_SCHEMA,
-    key="created_at",  # any partition will do for a row, and seconds spread well
+    key="item_id",  # any partition will do for a row
     clean_row=cleaning.clean_item,
     clean_block=items_block,
+    pack=shops.pack_items,
     is_folder=True,
 )
 USERS: Final = File(

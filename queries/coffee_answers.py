@@ -27,6 +27,7 @@ Numbers = NDArray[np.int64]
 SUM: Final = pa.decimal128(38, 0)
 LISTED: Final = schema(transaction_id=pa.string(), final_amount=pa.int64())
 SOLD: Final = schema(month=pa.int64(), item_id=pa.int64(), quantity=SUM, subtotal=SUM)
+SOLD_ROWS: Final = SOLD.append(pa.field("rows", pa.int64()))
 SOLD_BY_NAME: Final = schema(month=pa.int64(), item_id=pa.int64(), item_name=pa.string(), quantity=SUM, subtotal=SUM)
 EARNED: Final = schema(half=pa.int64(), store_id=pa.int64(), final_amount=SUM)
 EARNED_BY_NAME: Final = schema(half=pa.int64(), store_id=pa.int64(), store_name=pa.string(), final_amount=SUM)
@@ -63,9 +64,16 @@ def transaction_line(transaction: Row) -> Sequence[str]:
 # --- 2: what sold most and what earned most, month by month
 
 
+def pack_items(items: pa.Table) -> pa.Table:
+    """One row a month and an item: what a transaction of an upload holds, some hundred thousand items, comes down to a
+    few dozen."""
+    months, ones = pa.array(_since(MONTH_STARTS, items)), pa.array(np.ones(items.num_rows, dtype=np.int64))
+    columns: list[Any] = [months, *(items[name] for name in ("item_id", "quantity", "subtotal")), ones]
+    return _wide_sums(SOLD_ROWS, pa.table(columns, SOLD_ROWS.names), "month", "item_id")
+
+
 def sold(batch: pa.Table, _: Given) -> pa.Table:
-    months = _since(MONTH_STARTS, batch)
-    return sum_sold(table_of(SOLD, months, batch["item_id"], _sums(batch, "quantity"), _sums(batch, "subtotal")))
+    return batch.select(SOLD.names)
 
 
 def sum_sold(blocks: pa.Table) -> pa.Table:
@@ -106,7 +114,8 @@ def earned(batch: pa.Table, _: Given) -> pa.Table:
     second_of_day = batch["created_at"].to_numpy() % DAY
     is_open = (second_of_day >= OPENS) & (second_of_day <= CLOSES)
     taken = keep(batch, is_open & are_set(batch, "store_id") & are_set(batch, "final_amount"))
-    return sum_earned(table_of(EARNED, _since(HALF_STARTS, taken), taken["store_id"], _sums(taken, "final_amount")))
+    columns: list[Any] = [pa.array(_since(HALF_STARTS, taken)), taken["store_id"], taken["final_amount"]]
+    return _wide_sums(EARNED, pa.table(columns, EARNED.names), "half", "store_id")
 
 
 def sum_earned(blocks: pa.Table) -> pa.Table:
@@ -198,8 +207,19 @@ def _since(starts: Numbers, batch: pa.Table) -> Numbers:
     return np.searchsorted(starts, batch["created_at"].to_numpy(), side="right") - 1
 
 
-def _sums(batch: pa.Table, column: str) -> Any:
-    return batch[column].cast(SUM)
+def _wide_sums(wide: pa.Schema, table: pa.Table, *keys: str) -> pa.Table:
+    """The rows of a key summed up. Decimals take ten times as long as int64, and are needed only where that might
+    overflow."""
+    values = [table[name] for name in table.column_names if name not in keys]
+    if all(_largest(column) * table.num_rows < 2**63 for column in values):
+        return sum_by(table, *keys).cast(wide)
+    return sum_by(table.cast(wide), *keys)
+
+
+def _largest(column: Any) -> int:
+    ends: Any = pc.min_max(column)
+    least, most = (ends[name].as_py() or 0 for name in ("min", "max"))
+    return max(abs(int(least)), abs(int(most)))
 
 
 def _least_by(table: pa.Table, key: str, value: str) -> pa.Table:

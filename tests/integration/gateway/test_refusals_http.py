@@ -1,15 +1,51 @@
 """Bad input gets an error that says what, where and what to do; and harms nobody else."""
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
 
+from queries.datasets import DATASETS
+from queries.model import File
 from tests.integration.gateway.reading import ratings
 from tests.integration.gateway.replica import BYTES, TUS, Replica, Visit, described
 
 pytestmark = pytest.mark.kafka
+
+
+def header(file: File, *columns: str) -> bytes:
+    return (file.separator.join(columns or file.columns) + "\n").encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    visit: Visit
+    file: File
+
+    def create(self, length: int) -> str:
+        name = f"{self.file.kind}/1.csv" if self.file.is_folder else self.file.filename
+        return self.visit.create(name, length, kind=self.file.kind)
+
+    def refusal(self, data: bytes) -> dict[str, Any]:
+        """Of a file with these bytes, of which nothing may be left but the reason."""
+        body = problem(self.visit.patch(self.create(len(data)), 0, data), 422, "bad-file")
+        upload = self.uploaded()
+        assert (upload["state"], upload["rows"]) == ("failed", 0)
+        assert upload["reason"] in body["detail"]
+        return body
+
+    def uploaded(self) -> dict[str, Any]:
+        (upload,) = (each for each in self.visit.show()["uploads"] if each["kind"] == self.file.kind)
+        return dict(upload)
+
+    def failed_queries(self) -> set[str]:
+        return {query["query"] for query in self.visit.show()["queries"] if query["state"] == "failed"}
+
+    def queries_that_need_it(self) -> set[str]:
+        queries = (query for dataset in DATASETS.values() for query in dataset.queries)
+        return {query.name for query in queries if any(each.file == self.file for each in query.inputs)}
 
 
 @pytest.fixture
@@ -147,13 +183,63 @@ def test_a_file_without_a_column_says_which_and_can_be_replaced(visit: Visit) ->
     assert visit.patch(visit.create("ratings.csv", len(good)), 0, good).status_code == 204
 
 
-def test_a_file_that_is_not_csv_at_all_harms_nobody(visit: Visit, shared_replica: Replica) -> None:
-    data = bytes(range(256)) * 100
-    location = visit.create("ratings.csv", len(data))
-    problem(visit.patch(location, 0, data), 422, "bad-file")
-    other = shared_replica.open()
-    good = ratings(5)
+FILES = [(dataset.name, file) for dataset in DATASETS.values() for file in dataset.files]
+
+
+@pytest.fixture(params=FILES, ids=[f"{dataset}-{file.kind}" for dataset, file in FILES])
+def begun(request: pytest.FixtureRequest, shared_replica: Replica) -> Begun:
+    """A session that is ready for a file of this kind: what it needs first is there."""
+    dataset, file = request.param
+    visit = shared_replica.open(dataset=dataset)
+    for kind in file.after:
+        needed = next(each for _, each in FILES if each.kind == kind)
+        head = header(needed)
+        assert visit.patch(visit.create(needed.filename, len(head)), 0, head).status_code == 204
+    return Begun(visit, file)
+
+
+def test_no_file_is_taken_with_a_column_misspelt(begun: Begun) -> None:
+    *others, last = begun.file.columns
+    data = header(begun.file, *others, f"{last}x")
+    detail = begun.refusal(data)["detail"]
+    assert f"no column {last!r}" in detail
+    assert f"the nearest is '{last}x'" in detail
+    assert begun.failed_queries() == begun.queries_that_need_it()
+
+
+def test_no_file_is_taken_with_a_column_twice(begun: Begun) -> None:
+    first = begun.file.columns[0]
+    assert f"2 columns {first!r}" in begun.refusal(header(begun.file, *begun.file.columns, first))["detail"]
+
+
+def test_no_file_is_taken_with_a_quote_that_is_never_closed(begun: Begun) -> None:
+    body = begun.refusal(header(begun.file) + b'"' + b"x" * 100)
+    assert "never closed" in body["detail"]
+    assert body["line"] == 2
+
+
+def test_no_file_is_taken_with_an_endless_row(begun: Begun) -> None:
+    assert "longer than 4 MiB" in begun.refusal(header(begun.file) + b'"' + b"x" * (5 << 20))["detail"]
+
+
+def test_no_file_is_taken_that_is_not_csv_at_all_and_others_notice_nothing(
+    begun: Begun, shared_replica: Replica
+) -> None:
+    begun.refusal(bytes(range(256)) * 100)
+    other, good = shared_replica.open(), ratings(5)
     assert other.patch(other.create("ratings.csv", len(good)), 0, good).status_code == 204
+
+
+def test_rows_of_another_width_or_encoding_are_counted_in_every_file(begun: Begun) -> None:
+    """And an empty line is no row."""
+    width = len(begun.file.columns)
+    separator = begun.file.separator.encode()
+    data = header(begun.file) + separator.join([b"x"] * (width + 1)) + b"\n\n" + separator.join([b"\xff"] * width)
+    location = begun.create(len(data))
+    assert begun.visit.patch(location, 0, data).status_code == 204
+    upload = begun.uploaded()
+    assert (upload["state"], upload["rows"]) == ("complete", 2)
+    assert upload["rejected"] == {"wrong number of fields": 1, "not UTF-8": 1}
 
 
 def test_rows_that_cannot_be_used_are_counted(visit: Visit) -> None:

@@ -132,7 +132,7 @@ def test_any_one_byte_is_right_or_set_aside(kind: str, data: st.DataObject) -> N
     check(file, good[:at] + sign + good[at + data.draw(st.integers(0, 1)) :], file.columns)
 
 
-@given(data=st.text("0159..,,,\n\n\r-: \"", max_size=40).map(str.encode))
+@given(data=st.text('0159..,,,\n\n\r-: "', max_size=40).map(str.encode))
 @settings(deadline=None)
 def test_digits_points_and_separators_in_any_order(data: bytes) -> None:
     for file in FILES:
