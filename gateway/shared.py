@@ -34,7 +34,7 @@ class Shared:
     def caller(self, request: Request) -> ClientId:
         """The client whose token came along; it must be the one whose session the path names."""
         client_id = self._whose(request)
-        if client_id != request.path_params["client_id"]:
+        if client_id != request.path_params["client_id"] or client_id == OPERATOR:
             raise Problem(403, "not-yours", "the token is valid, but not for the session in this path")
         return ClientId(client_id)
 
