@@ -12,18 +12,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.plain import MARGIN, Mask, Texts
+from queries.plain import MARGIN, Mask, Signs, Texts
 from queries.quotes import Places
 
 Numbers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 WORD: Final = 8  # digits that are parsed at once
-POINT, FIRST_SIGN, LAST_SIGN = b".!~"  # the last two: all that ASCII has and nobody would trim
+POINT, FIRST_SIGN, LAST_SIGN = b".!~"
 MOST_DECIMALS: Final = 3
 HIGH_BITS: Final = np.uint64(0x8080808080808080)
 ZEROS: Final = np.uint64(0x3030303030303030)
-ANY_DIGITS: Final = np.uint64(0x7676767676767676)  # added to more than 9, a byte has its high bit set
+DIGITS: Final = np.uint64(0x7676767676767676)  # added to more than 9, a byte has its high bit set
 # The day on which each month starts, from that of year 0 to what the digits of year 9999 and month 99 could ask for.
 MONTH_STARTS: Final = np.arange(-1970 * 12, (9999 - 1970) * 12 + 100).astype("M8[M]").astype("M8[D]").astype(np.int64)
 DAY_SECONDS: Final = 86400
@@ -31,9 +31,12 @@ DAY_SECONDS: Final = 86400
 
 def are_bare(texts: Texts) -> Mask:
     """Not empty, and nothing to trim at either end."""
-    first, last = texts.signs[texts.starts], texts.signs[texts.ends - 1]
-    are_signs = (first >= FIRST_SIGN) & (first <= LAST_SIGN) & (last >= FIRST_SIGN) & (last <= LAST_SIGN)
-    return ~texts.are_empty & are_signs
+    return ~texts.are_empty & is_sign(texts.signs[texts.starts]) & is_sign(texts.signs[texts.ends - 1])
+
+
+def is_sign(byte: Signs) -> Mask:
+    """One of ASCII that nobody would trim."""
+    return np.subtract(byte, FIRST_SIGN) <= LAST_SIGN - FIRST_SIGN
 
 
 # --- numbers
@@ -59,23 +62,23 @@ class Decimals:
 
 def numbers(texts: Texts) -> Decimals:
     length = texts.ends - texts.starts
-    tail = _words(texts, texts.ends - WORD)
+    tail = words_at(texts.signs, texts.ends - WORD)
     decimals = np.zeros(len(length), np.int64)
     for count in range(1, MOST_DECIMALS + 1):  # a point further to the left may be the one of the field before
         decimals[(_byte(tail, WORD - 1 - count) == POINT) & (length > count) & (decimals == 0)] = count
     digits = np.where(decimals > 0, length - decimals - 1, length)
     are_plain = (digits > 0) & (digits <= WORD)
     digits = np.where(are_plain, digits, 1)
-    whole = (_words(texts, texts.starts) ^ ZEROS) << (8 * (WORD - digits)).astype(np.uint64)
+    whole = (words_at(texts.signs, texts.starts) ^ ZEROS) << (8 * (WORD - digits)).astype(np.uint64)
     # Shifted out by half a word twice: a shift by all of its 64 bits would be undefined.
     half = (4 * (WORD - decimals)).astype(np.uint64)
     fraction = (tail ^ ZEROS) >> half >> half
     are_plain &= _are_digits(whole) & _are_digits(fraction)
     thousandths = _byte(fraction, 0) * 100 + _byte(fraction, 1) * 10 + _byte(fraction, 2)
-    return Decimals(np.where(are_plain, _joined(whole), 0), thousandths, are_plain)
+    return Decimals(np.where(are_plain, joined(whole), 0), thousandths, are_plain)
 
 
-def _joined(digits: Words) -> Numbers:
+def joined(digits: Words) -> Numbers:
     """Neighbours are joined in pairs: 8 digits, 4 of two, 2 of four, 1 of eight. The first digit is the highest."""
     joined = digits * np.uint64(10 * 2**8 + 1) >> np.uint64(8)
     joined = (joined & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(100 * 2**16 + 1) >> np.uint64(16)
@@ -119,7 +122,7 @@ def _pairs(texts: Texts, at: int, pattern: bytes) -> tuple[Words, Mask]:
     text is like the pattern, whose zeros stand for digits."""
     signs = np.frombuffer(pattern, np.uint8)
     limits = np.where(signs == ord("0"), 0x76, 0x7F).astype(np.uint8)  # a separator must be the one of the pattern
-    words = _words(texts, texts.starts + at) ^ signs.view("<u8")[0]
+    words = words_at(texts.signs, texts.starts + at) ^ signs.view("<u8")[0]
     are_like = ((words + limits.view("<u8")[0]) | words) & HIGH_BITS == 0
     words = np.where(are_like, words, np.uint64(0))
     return words * np.uint64(10) + (words >> np.uint64(8)), are_like
@@ -128,9 +131,9 @@ def _pairs(texts: Texts, at: int, pattern: bytes) -> tuple[Words, Mask]:
 # --- words
 
 
-def _words(texts: Texts, places: Places) -> Words:
+def words_at(signs: Signs, places: Places) -> Words:
     """The eight signs from each place on; the margins let one look past the ends of the block."""
-    every = np.ndarray(len(texts.signs) - WORD + 1, np.dtype("<u8"), texts.signs.data, strides=(1,))
+    every = np.ndarray(len(signs) - WORD + 1, np.dtype("<u8"), signs.data, strides=(1,))
     words: Words = every[places]
     return words
 
@@ -140,7 +143,7 @@ def _byte(words: Words, place: int) -> Numbers:
 
 
 def _are_digits(words: Words) -> Mask:
-    are_digits: Mask = ((words + ANY_DIGITS) | words) & HIGH_BITS == 0
+    are_digits: Mask = ((words + DIGITS) | words) & HIGH_BITS == 0
     return are_digits
 
 

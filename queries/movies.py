@@ -9,9 +9,9 @@ from typing import Final
 from queries import movies_answers as films
 from queries import movies_cleaning as cleaning
 from queries import ratings
-from queries.blocks import ratings_block
 from queries.columns import as_it_is, as_they_are, in_order, only_input
 from queries.model import Dataset, Derived, File, Input, Listing, Summary
+from queries.movies_blocks import ratings_block
 
 
 def _never_uploaded(_: Sequence[str]) -> None:

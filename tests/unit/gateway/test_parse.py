@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from cauce.errors import BadUpload
 from gateway.parse import Parser
 from gateway.rows import BLOCK_BYTES, MAX_ROW_BYTES
-from queries.blocks import ratings_block
 from queries.model import File, Reason, Rejected, Row
+from queries.movies_blocks import ratings_block
 from queries.movies_cleaning import RATING_COLUMNS, RATINGS_SCHEMA, clean_rating
 
 BOM = b"\xef\xbb\xbf"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.parse import Parser, Piece
-from queries.blocks import ratings_block
+from queries.movies_blocks import _usual_block, ratings_block
 from tests.unit.gateway.test_parse import RATINGS
 
 HEADER = ("userId", "movieId", "rating", "timestamp")
@@ -119,9 +119,9 @@ def test_one_odd_place_is_right_or_declined(at: int, sign: bytes, header: list[s
         (b"1,31,2.5,1260759144\n", True),
         (b"1,31,2.5,1260759144\r\n2,3,4.0,5\r\n", True),
         (b"1,31,2,1260759144\r\n2,3,4,5\r\n", True),
-        (b"1,31,2.5,1260759144\r\n2,3,4,5\r\n", False),  # the second goes the exact way
-        (b"1,31,2.5,1260759144\r\n2,3,4.0,5\n", False),
-        (b"1,31,2.5,1260759144\n2,3,4.0,5\r\n", False),
+        (b"1,31,2.5,1260759144\r\n2,3,4,5\r\n", True),
+        (b"1,31,2.5,1260759144\r\n2,3,4.0,5\n", True),
+        (b"1,31,2.5,1260759144\n2,3,4.0,5\r\n", True),
         (b"1,31,2.5,12607\r59144\r\n", False),
         (b"1,00000031,2.5,1260759144\n", True),
         (b"1,99999999,5.0,0\n", True),
@@ -129,8 +129,8 @@ def test_one_odd_place_is_right_or_declined(at: int, sign: bytes, header: list[s
         (b",31,2.5,1260759144\n", True),  # nobody needs the user
         (b"1,31,2.5,1260759144", False),
         (b"1,123456789,2.5,1260759144\n", False),
-        (b"1,862.0,2.5,1260759144\n", False),
-        (b"1,31,2.50,1260759144\n", False),
+        (b"1,862.0,2.5,1260759144\n", True),
+        (b"1,31,2.50,1260759144\n", True),
         (b"1,31,2.5,\n", False),
         (b"1,,2.5,3\n", False),
         (b"1,31,2.5,1260759144\n\n", False),
@@ -145,25 +145,59 @@ def test_what_is_taken(data: bytes, taken: bool) -> None:
     assert check(data, HEADER) is taken
 
 
-def test_odd_rows_are_set_aside_and_the_others_taken() -> None:
-    rows = [f"{n},{n},{n % 10 / 2 + 0.5},{n}" for n in range(1000)]
-    odd = [
-        "1,862.0,3.0,4",
-        "1,,3.0,4",
-        "",
-        "1,2,3",
-        "1,2,3.00,4",
-        " 1,2,3.0,4",
-        "1,2,3.0,",
-        "1,2,x,4",
-        "1,123456789,3.0,4",
-    ]
-    data = "\n".join([odd[0], *rows[:300], *odd[1:6], *rows[300:], *odd[6:], ""]).encode()
+@pytest.mark.parametrize("since", [0, 1_000_000_000])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_odd_rows_are_set_aside_and_the_others_taken(since: int, line_end: str) -> None:
+    rows = [f"{n},{n},{n % 10 / 2 + 0.5},{since + n}" for n in range(1000)]
+    short = ["", "1,2,3", "1,2,3.0,", "1,2,3.0, "]
+    odd = ["1,,3.0,4", *short, "1,2,x,4", "1,123456789,3.0,4", "1, 2,3.0,4", "1,2,3.0,4,5", "1,2, 3.0,4"]
+    if line_end == "\n":
+        odd += [row.replace("4", "1260759144") for row in odd]
+    data = line_end.join([odd[0], *rows[:300], *odd[1:6], *rows[300:], *odd[6:], ""]).encode()
     taken = ratings_block(data, HEADER)
     assert taken is not None
     assert taken[1] == len(rows)
-    assert taken[2] == "\n".join([*odd, ""]).encode()
+    assert taken[2] == line_end.join([*odd, ""]).encode()
     assert check(data, HEADER) is False
+
+
+@pytest.mark.parametrize(
+    ("data", "is_usual"),
+    [
+        (b"1,31,2.5,1260759144\n", True),
+        (b"1,31,2.5,126075914\r\n", True),
+        (b",1,0.5,126075914\n", True),
+        (b"1 2,12345678,5.0,126075914\n", True),
+        (b"1,31,2.5,12607591\n", False),
+        (b"1,31,2.5,1260759144\r\n1,31,2.5,1260759144\n", False),
+        (b"1,31,2.5,1260759144\n,1,31,2.5,1260759144\n", False),  # one comma too many
+        (b"1,31,2.5,126,759144\n", False),
+        (b"1,31,2.5,,260759144\n", False),
+        (b"1\n,31,2.5,1260759144\n", False),
+        (b"31,2.5,1260759144\n", False),
+        ("é,31,2.5,1260759144\n".encode(), False),
+    ],
+)
+def test_the_usual_layout_is_recognised(data: bytes, is_usual: bool) -> None:
+    assert (_usual_block(data) is not None) is is_usual
+    check(data, HEADER)
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=300)
+def test_near_misses_of_the_usual_layout_are_right_or_declined(data: st.DataObject) -> None:
+    """Many rows, so that a few odd ones do not decline the block."""
+    good = ["1,31,2.5,1260759144", "270896,176275,0.5,866525193", "7,2,5.5,1260759144", ",99999999,4.0,126075914"]
+    near = st.builds(
+        lambda row, at, sign, cut: row[:at] + sign + row[at + cut :],
+        st.sampled_from(good),
+        st.integers(0, 20),
+        st.text("019,. \n\0", max_size=2),
+        st.integers(0, 2),
+    )
+    rows = data.draw(st.lists(near, max_size=3))
+    lines = [*good * 8, *rows, *good * 8]
+    check("\n".join([*lines, ""]).encode(), HEADER)
 
 
 def test_a_large_block_is_taken_whole() -> None:
