@@ -49,6 +49,7 @@ class Decimals:
 
     whole: Numbers
     fraction: Numbers  # in thousandths
+    decimals: Numbers  # how many are written
     are_plain: Mask
 
     @property
@@ -75,7 +76,7 @@ def numbers(texts: Texts) -> Decimals:
     fraction = (tail ^ ZEROS) >> half >> half
     are_plain &= _are_digits(whole) & _are_digits(fraction)
     thousandths = _byte(fraction, 0) * 100 + _byte(fraction, 1) * 10 + _byte(fraction, 2)
-    return Decimals(np.where(are_plain, joined(whole), 0), thousandths, are_plain)
+    return Decimals(np.where(are_plain, joined(whole), 0), thousandths, decimals, are_plain)
 
 
 def joined(digits: Words) -> Numbers:

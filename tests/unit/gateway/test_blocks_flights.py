@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.parse import Parser, Piece
 from queries.flights import ITINERARIES
-from queries.flights_blocks import LONGEST_KEPT, itineraries_block
+from queries.flights_blocks import itineraries_block
 
 HEADER = ITINERARIES.columns
 HEADERS = st.permutations([*HEADER, "more", "yet more"]) | st.permutations(HEADER)
@@ -41,9 +41,9 @@ USUAL = {
     "travelDuration": st.sampled_from(
         ["PT4H19M", "P1DT8M", "P1DT", "PT", "P1D", "", " PT2H", "PT99999999999999999999M"]
     ),
-    "baseFare": st.sampled_from(["943.26", "320.0", "320", "0", "", "-1.00", "1.234", "1e3", " 5.00 ", "9" * 40]),
-    "totalFare": st.sampled_from(["1028.61", "92233720368547758.07", "92233720368547758.08", "007", "٣", "x"]),
-    "totalTravelDistance": st.sampled_from(["1943", "1943.0", "1943.5", "", "-7", " 8 ", "None", str(2**63), "0" * 50]),
+    "baseFare": st.sampled_from(["943.26", "320.0", "320", "0", ""]),
+    "totalFare": st.sampled_from(["1028.61", "007", "99999999.99", "0.5"]),
+    "totalTravelDistance": st.sampled_from(["1943", "1943.0", "12345678.000", ""]),
     "segmentsArrivalAirportCode": st.sampled_from(
         ["ATL", "ORD||ATL", "A||B||C", "A||B||C||D", " A||B||C||D||E ", "||||||", "A|||B||C||D", "", "A||" * 30]
     ),
@@ -51,7 +51,11 @@ USUAL = {
     "yet more": st.sampled_from(["", "x\0y", "\\", "\x1e\u2028", "NULL", "#"]),
 }
 ODD = st.sampled_from(
-    ["", " ", "\u3000", "\x1f", '"', '"x"', 'x"', "x\0", "a,b", "NA", "\x7f", "é", " x", "x\u2003", "\ufeff"]
+    [
+        *("", " ", "\u3000", "\x1f", '"', '"x"', 'x"', "x\0", "a,b", "NA", "\x7f", "é", " x", "x\u2003", "\ufeff"),
+        *("-1.00", "1.234", "5.000", "1e3", " 5.00 ", "9" * 40, "92233720368547758.07", "92233720368547758.08", "٣"),
+        *("1943.5", "-7", " 8 ", "None", str(2**63), "0" * 50, "123456789"),
+    ]
 )
 LINE_ENDS = st.sampled_from(["\n", "\n", "\n", "\n", "\r\n"])
 
@@ -125,12 +129,3 @@ def test_odd_rows_are_set_aside_and_the_others_taken() -> None:
     assert taken is not None
     assert taken[1:] == (len(rows), "\n".join([*odd, ""]).encode())
     assert check(data, HEADER) is False
-
-
-def test_long_texts_mean_the_same_when_they_are_not_kept() -> None:
-    fares = ["5.00", "0" * LONGEST_KEPT + "5.00", "0" * 3000 + "5.000"]
-    data = "".join(f"1a,LAX,ATL,,{fare},5.00,,\n" for fare in fares).encode()
-    taken = itineraries_block(data, HEADER)
-    assert taken is not None
-    assert taken[0]["base_cents"].to_pylist() == [500, 500, None]
-    assert check(data, HEADER)
