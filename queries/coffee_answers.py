@@ -53,7 +53,7 @@ PLACES: Final = 3  # of a store
 
 def listed(batch: pa.Table, _: Given) -> pa.Table:
     """Cleaning keeps the ids of these alone."""
-    return keep(batch, are_set(batch, "transaction_id")).select(LISTED.names)
+    return keep(batch.select(LISTED.names), are_set(batch, "transaction_id"))
 
 
 def transaction_line(transaction: Row) -> Sequence[str]:
@@ -113,7 +113,8 @@ def best_items(partials: pa.Table, _: Options) -> Rows:
 def earned(batch: pa.Table, _: Given) -> pa.Table:
     second_of_day = batch["created_at"].to_numpy() % DAY
     is_open = (second_of_day >= OPENS) & (second_of_day <= CLOSES)
-    taken = keep(batch, is_open & are_set(batch, "store_id") & are_set(batch, "final_amount"))
+    needed = batch.select(["created_at", "store_id", "final_amount"])
+    taken = keep(needed, is_open & are_set(batch, "store_id") & are_set(batch, "final_amount"))
     columns: list[Any] = [pa.array(_since(HALF_STARTS, taken)), taken["store_id"], taken["final_amount"]]
     return _wide_sums(EARNED, pa.table(columns, EARNED.names), "half", "store_id")
 
@@ -150,7 +151,7 @@ def halves_of_stores(partials: pa.Table, _: Options) -> Rows:
 
 def purchases(batch: pa.Table, _: Given) -> pa.Table:
     """One by one: in a batch, hardly a user comes back to a store."""
-    taken = keep(batch, (batch["key"].to_numpy() > 0) & are_set(batch, "store_id"))
+    taken = keep(batch.select(["key", "store_id"]), (batch["key"].to_numpy() > 0) & are_set(batch, "store_id"))
     return table_of(PURCHASES, taken["store_id"], taken["key"], np.ones(taken.num_rows, dtype=np.int64))
 
 

@@ -65,8 +65,46 @@ def sum_by(table: pa.Table, *keys: str) -> pa.Table:
     """One row a key, every other column summed; the keys come first in the schema, and the schema stays. With no other
     column: the distinct rows."""
     values = [name for name in table.column_names if name not in keys]
-    grouped = table.group_by(list(keys), use_threads=False).aggregate([(name, "sum") for name in values])
-    return grouped.select([*keys, *(f"{name}_sum" for name in values)]).rename_columns([*keys, *values])
+    codes = _codes(table, keys)
+    if codes is None or not all(_is_int64(table[name]) for name in values):
+        grouped = table.group_by(list(keys), use_threads=False).aggregate([(name, "sum") for name in values])
+        return grouped.select([*keys, *(f"{name}_sum" for name in values)]).rename_columns([*keys, *values])
+    # Sorting one number a row takes a third of the time of Arrow's groups of several columns.
+    order = np.argsort(codes)
+    codes = codes[order]
+    firsts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+    of_keys = table.select(keys).combine_chunks().take(order[firsts])
+    sums = [np.add.reduceat(table[name].to_numpy()[order], firsts) for name in values]
+    fields = [table.schema.field(name) for name in (*keys, *values)]
+    return pa.table([*of_keys.columns, *map(pa.array, sums)], schema=pa.schema(fields))
+
+
+def _codes(table: pa.Table, keys: Sequence[str]) -> NDArray[np.int64] | None:
+    """One number a row, the same where all keys are the same; None where there are no rows, or it would not fit."""
+    codes, width = np.zeros(table.num_rows, np.int64), 1
+    for name in keys:
+        column: Any = table[name].combine_chunks()
+        if column.null_count or not len(column):
+            return None
+        if column.type == pa.string():
+            encoded = column.dictionary_encode()
+            numbers_, least, most = encoded.indices.to_numpy(), 0, len(encoded.dictionary) - 1
+        elif column.type == pa.int64():
+            numbers_ = column.to_numpy()
+            least, most = int(numbers_.min()), int(numbers_.max())
+        else:
+            return None
+        width *= most - least + 1
+        if width >= 2**63:
+            return None
+        codes *= most - least + 1
+        codes += numbers_
+        codes -= least
+    return codes
+
+
+def _is_int64(column: Any) -> bool:
+    return bool(column.type == pa.int64()) and not column.null_count
 
 
 def rows_of(table: pa.Table) -> list[Any]:

@@ -76,7 +76,7 @@ def first_places(blocks: pa.Table) -> pa.Table:
 
 
 def detours(batch: pa.Table, given: Given) -> pa.Table:
-    flights = keep(batch, are_set(batch, "distance_miles"))
+    flights = keep(batch.select(["leg_id", "start", "destination", "distance_miles"]), are_set(batch, "distance_miles"))
     far = numbers(flights, "distance_miles", null=0) > _far_miles(flights, given.references["airports"])
     flights = keep(flights, far)
     return table_of(DETOURS, flights["leg_id"], _routes(flights), flights["distance_miles"])
@@ -116,7 +116,7 @@ def far_miles(north: float | None, east: float | None, other_north: float | None
 
 
 def fastest(batch: pa.Table, _: Given) -> pa.Table:
-    return two_fastest(keep(batch, are_set(batch, "duration")).select(FASTEST.names))
+    return two_fastest(keep(batch.select(FASTEST.names), are_set(batch, "duration")))
 
 
 def two_fastest(blocks: pa.Table) -> pa.Table:
@@ -144,7 +144,7 @@ def fastest_lines(partials: pa.Table, _: Options) -> Rows:
 
 
 def total_fares(batch: pa.Table, _: Given) -> pa.Table:
-    flights = keep(batch, are_set(batch, "total_cents"))
+    flights = keep(batch.select(["start", "destination", "total_cents"]), are_set(batch, "total_cents"))
     ones = np.ones(len(flights), dtype=np.int64)
     return sum_total_fares(
         table_of(TOTAL_FARES, flights["start"], flights["destination"], flights["total_cents"], ones)
@@ -189,7 +189,7 @@ def _cents_of(sums: Sequence[int]) -> int:
 
 
 def base_fares(batch: pa.Table, _: Given) -> pa.Table:
-    flights = keep(batch, are_set(batch, "base_cents"))
+    flights = keep(batch.select(["start", "base_cents"]), are_set(batch, "base_cents"))
     ones = np.ones(len(flights), dtype=np.int64)
     return sum_base_fares(table_of(BASE_FARES, flights["start"], flights["base_cents"], ones))
 
