@@ -1,7 +1,7 @@
 """The state of a query in one partition: columnar blocks in a table, merged as they grow.
 
-Invariant: the blocks together are what `combine` makes of every batch so far. Folding n rows writes O(n log n) bytes: a
-small block is replaced, a big one is left alone until there are several of its size.
+Invariant: what `combine` makes of the blocks is what it would make of every batch so far. Folding n rows writes
+O(n log n) bytes: a block is left alone until what follows has grown to its size.
 """
 
 import json
@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from cauce.messages import decode, encode
 
-OPEN_BYTES: Final = 256 << 10  # a block of less takes the next batch in
-MERGE_AT: Final = 4  # so many blocks of a size become one
+SMALL_BYTES: Final = 16 << 10  # blocks of less are all of a size
+MERGE_AT: Final = 4  # so many blocks become one
 MAX_BLOCK_BYTES: Final = 4 << 20  # a changelog record may have 8 MiB
 
 Combine = Callable[[pa.Table], pa.Table]
@@ -28,7 +28,7 @@ class Block:
 
     @property
     def tier(self) -> int:
-        return max(self.size // OPEN_BYTES, 1).bit_length() // 2  # each four times the one before
+        return (self.size // SMALL_BYTES).bit_length() + 1 >> 1  # each four times the one before
 
 
 class Blocks:
@@ -44,25 +44,23 @@ class Blocks:
     def add(self, rows: pa.Table) -> None:
         if rows.num_rows == 0:
             return
-        if self._blocks and self._blocks[-1].size < OPEN_BYTES:
-            rows = pa.concat_tables([self._take(self._blocks.pop()), rows])
         self._push(rows)
-        while self._several_of_a_size():
+        while self._are_to_be_merged():
             together = [self._take(self._blocks.pop()) for _ in range(MERGE_AT)]
-            self._push(pa.concat_tables(together[::-1]))
+            self._push(self._combine(pa.concat_tables(together[::-1])))
         self._save()
 
     def read(self) -> list[pa.Table]:
         return [decode(self._table[self._key(block)]) for block in self._blocks]
 
     def take(self, at_least: int) -> list[pa.Table]:
-        """The blocks of so many bytes and more, no longer kept here."""
+        """The blocks of so many bytes and more, each combined, no longer kept here."""
         big = [block for block in self._blocks if block.size >= at_least]
         if not big:
             return []
         self._blocks = [block for block in self._blocks if block.size < at_least]
         self._save()
-        return [self._take(block) for block in big]
+        return [self._combine(self._take(block)) for block in big]
 
     def delete(self) -> None:
         for block in self._blocks:
@@ -78,7 +76,7 @@ class Blocks:
 
     def _push(self, rows: pa.Table) -> None:
         number = self._blocks[-1].number + 1 if self._blocks else 0
-        value = encode(self._combine(rows), compression=None)  # the producer compresses; here it is read back soon
+        value = encode(rows, compression=None)  # the producer compresses; here it is read back soon
         block = Block(number, len(value))
         self._table[self._key(block)] = value
         self._blocks.append(block)
@@ -88,10 +86,14 @@ class Blocks:
         del self._table[self._key(block)]
         return rows
 
-    def _several_of_a_size(self) -> bool:
+    def _are_to_be_merged(self) -> bool:
+        """The last few, unless the first of them is bigger than the others: then it waits until they have caught up. So
+        there are less than MERGE_AT of a size."""
         last = self._blocks[-MERGE_AT:]
-        small = sum(block.size for block in last) <= MAX_BLOCK_BYTES
-        return len(last) == MERGE_AT and len({block.tier for block in last}) == 1 and small
+        if len(last) < MERGE_AT or sum(block.size for block in last) > MAX_BLOCK_BYTES:
+            return False
+        first, *others = (block.tier for block in last)
+        return first <= max(others)
 
     def _key(self, block: Block) -> str:
         return f"{self._name}/{block.number}"

@@ -75,7 +75,7 @@ def test_long_listings_go_in_runs_and_come_in_steps(
         ("agents.fold", "RUN_PART_BYTES", 500),
         ("agents.merge", "STEP_ROWS", 7),
         ("agents.merge", "PIECE_CHARACTERS", 300),
-        ("agents.blocks", "OPEN_BYTES", 1000),
+        ("agents.blocks", "SMALL_BYTES", 200),
     ):
         monkeypatch.setattr(f"{module}.{name}", value)
     folder = generated(dataset, tmp_path_factory)

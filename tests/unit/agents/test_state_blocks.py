@@ -3,8 +3,9 @@
 from collections.abc import Iterator, MutableMapping
 
 import pyarrow as pa
+import pytest
 
-from agents.blocks import MAX_BLOCK_BYTES, Blocks
+from agents.blocks import MAX_BLOCK_BYTES, MERGE_AT, Blocks
 from cauce.messages import encode
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64())])
@@ -61,16 +62,29 @@ def test_bytes_written_grow_with_the_rows_and_little_more() -> None:
     assert max(map(len, table.values())) <= MAX_BLOCK_BYTES + size
 
 
-def test_a_state_that_does_not_grow_stays_one_block() -> None:
+def test_a_state_that_does_not_grow_stays_a_few_small_blocks() -> None:
     def last(table: pa.Table) -> pa.Table:
         return table.slice(table.num_rows - 10)
 
     table = Counting()
     for start in range(0, 5000, 100):
         Blocks(table, "state", last).add(rows(start, 100))
-    assert len(table) == 2  # the block, and the list of blocks
-    (block,) = Blocks(table, "state", last).read()
-    assert block.column("key").to_pylist() == list(range(4990, 5000))
+    assert len(table) <= MERGE_AT  # fewer blocks than that, and the list of them
+    state = last(pa.concat_tables(Blocks(table, "state", last).read()))
+    assert state.column("key").to_pylist() == list(range(4990, 5000))
+
+
+@pytest.mark.parametrize("counts", [(1000, 4), (4, 1000), (10_000, 1000, 4), (100_000, 4, 4, 4, 4), (4, 4, 4, 70_000)])
+def test_batches_of_any_sizes_come_to_few_blocks(counts: tuple[int, ...]) -> None:
+    table, start = Counting(), 0
+    for _ in range(50):
+        for count in counts:
+            Blocks(table, "state", keep).add(rows(start, count))
+            start += count
+    read = Blocks(table, "state", keep).read()
+    assert pa.concat_tables(read).column("key").to_pylist() == list(range(start))
+    big = sum(map(len, table.values())) // (MAX_BLOCK_BYTES // 4)  # these are full
+    assert len(read) <= big + MERGE_AT * 6
 
 
 def test_delete_leaves_nothing() -> None:
