@@ -23,7 +23,7 @@ def transactions_block(data: bytes, header: Sequence[str]) -> Block | None:
     if rows is None:
         return None
     ids, store, user, amount, created = (rows.texts(name) for name in cleaning.TRANSACTION_COLUMNS)
-    stores, users, amounts = numbers(store), numbers(user), numbers(amount)
+    stores, users, amounts = numbers(store, user, amount)
     created_at, is_time = time_stamps(created)
     has_user, has_amount = users.are_integers, amounts.are_plain
     is_right = (
@@ -53,7 +53,7 @@ def items_block(data: bytes, header: Sequence[str]) -> Block | None:
     if rows is None:
         return None
     ids, item, count, amount, created = (rows.texts(name) for name in cleaning.ITEM_COLUMNS)
-    items, counts, amounts = numbers(item), numbers(count), numbers(amount)
+    items, counts, amounts = numbers(item, count, amount)
     created_at, is_time = time_stamps(created)
     is_right = are_bare(ids) & items.are_integers & counts.are_integers & amounts.are_plain & is_time
     kept = np.flatnonzero(is_right & _is_asked_for(created_at))
@@ -67,7 +67,7 @@ def users_block(data: bytes, header: Sequence[str]) -> Block | None:
     if rows is None:
         return None
     user, birthdate = (rows.texts(name) for name in cleaning.USER_COLUMNS)
-    users = numbers(user)
+    (users,) = numbers(user)
     days, is_date = dates(birthdate)
     is_right = users.are_integers & (is_date | birthdate.are_empty)
     kept = np.flatnonzero(is_right & is_date & (users.whole > 0))

@@ -7,6 +7,7 @@ around it, or where a number is written in another way than usual.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,9 @@ from queries.text import duration_minutes
 
 PIPE: Final = ord("|")
 CENT: Final = 10  # thousandths
+# The real rows have some thousand durations. Longer texts are not kept: a hostile file could fill the memory with them.
+DURATIONS_KEPT: Final = 2**14
+LONGEST_KEPT: Final = 32
 
 
 def itineraries_block(data: bytes, header: Sequence[str]) -> tuple[pa.Table, int, bytes] | None:
@@ -31,7 +35,7 @@ def itineraries_block(data: bytes, header: Sequence[str]) -> tuple[pa.Table, int
         rows.texts(name) for name in ITINERARY_COLUMNS
     )
     start, destination = _airports(starts), _airports(destinations)
-    base_fares, total_fares, distances = numbers(base), numbers(total), numbers(distance)
+    base_fares, total_fares, distances = numbers(base, total, distance)
     is_right = are_bare(leg_ids) & _are_present(start) & _are_present(destination)
     is_right &= (_are_fares(base_fares) | base.are_empty) & (_are_fares(total_fares) | total.are_empty)
     is_right &= distances.are_integers | distance.are_empty
@@ -96,7 +100,7 @@ def _stopovers(segments: Texts, durations: Texts) -> tuple[Any, Any, Any]:
     places = pa.array(many)
     stops = [stopovers(text) for text in _trimmed(segments, places)]
     duration = _trimmed(durations, places)
-    minutes = [None if stop is None else duration_minutes(text) for stop, text in zip(stops, duration, strict=True)]
+    minutes = [None if stop is None else _minutes(text) for stop, text in zip(stops, duration, strict=True)]
     written = [None if each is None else text for each, text in zip(minutes, duration, strict=True)]
     place_of = np.zeros(len(counts), np.int64)
     place_of[many] = np.arange(len(many))
@@ -106,6 +110,13 @@ def _stopovers(segments: Texts, durations: Texts) -> tuple[Any, Any, Any]:
     columns = ((stops, pa.string()), (written, pa.string()), (minutes, pa.int64()))
     stops_, written_, minutes_ = (pa.array(values, type_).take(taken) for values, type_ in columns)
     return stops_, written_, minutes_
+
+
+def _minutes(duration: str) -> int | None:
+    return _kept_minutes(duration) if len(duration) <= LONGEST_KEPT else duration_minutes(duration)
+
+
+_kept_minutes = lru_cache(DURATIONS_KEPT)(duration_minutes)
 
 
 def _trimmed(texts: Texts, rows: Any) -> list[str]:

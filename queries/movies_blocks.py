@@ -39,7 +39,7 @@ def _any_block(data: bytes, header: Sequence[str]) -> Block | None:
     rows = plain.read(data, header)
     if rows is None:
         return None
-    movies, ratings = fields.numbers(rows.texts("movieId")), fields.numbers(rows.texts("rating"))
+    movies, ratings = fields.numbers(rows.texts("movieId"), rows.texts("rating"))
     is_right = movies.are_integers & ratings.are_plain & fields.are_bare(rows.texts("timestamp"))
     half_stars, rest = np.divmod(ratings.thousandths, HALF_STAR)
     table = _table(movies.whole, half_stars, is_right & (rest == 0))
