@@ -44,6 +44,7 @@ FASTEST_COUNT: Final = 2  # of every route
 HALF: Final = 32  # bits: so much of a fare, times all flights, fits 64 bits
 METRES_PER_MILE: Final = 1609.344
 FAR: Final = 4  # times the direct distance; a power of two, so a double is multiplied exactly
+NOWHERE: Final = (None, None)
 NEVER: Final = 2**63 - 1  # no distance is more than that
 PAIRS_KEPT: Final = 2**16  # the real rows have 240; a geodesic takes a tenth of a millisecond, 10 MB keep so many
 
@@ -89,18 +90,17 @@ def detour_line(flight: Row) -> Sequence[str]:
 
 def _far_miles(flights: pa.Table, airports: pa.Table) -> NDArray[np.int64]:
     """For each flight, the distance that it has to exceed: one look for each pair of airports."""
-    known = [(latitude, longitude) for _, latitude, longitude in rows_of(airports)] + [(None, None)]
-    starts, destinations = (_rows_of_codes(airports, flights[name]) for name in ("start", "destination"))
-    pairs, pair_of = np.unique(starts * len(known) + destinations, return_inverse=True)
-    limits = [far_miles(*known[pair // len(known)], *known[pair % len(known)]) for pair in pairs.tolist()]
+    ends: list[Any] = [flights[name].combine_chunks().dictionary_encode() for name in ("start", "destination")]
+    starts, destinations = (end.dictionary.to_pylist() for end in ends)
+    here: Any = pc.is_in(airports["code"], value_set=pa.array({*starts, *destinations}, pa.string()))
+    known = {code: place for code, *place in rows_of(airports.filter(here))}
+    first, second = (end.indices.to_numpy().astype(np.int64) for end in ends)
+    pairs, pair_of = np.unique(first * len(destinations) + second, return_inverse=True)
+    limits = [
+        far_miles(*known.get(starts[start], NOWHERE), *known.get(destinations[destination], NOWHERE))
+        for start, destination in (divmod(pair, len(destinations)) for pair in pairs.tolist())
+    ]
     return np.array(limits, np.int64)[pair_of]
-
-
-def _rows_of_codes(airports: pa.Table, codes: Any) -> NDArray[np.int64]:
-    """Where a code is among the airports; behind the last of them if it is not."""
-    rows: Any = pc.index_in(codes, value_set=airports["code"].combine_chunks())
-    found: NDArray[np.int64] = rows.fill_null(len(airports)).to_numpy().astype(np.int64)
-    return found
 
 
 @lru_cache(PAIRS_KEPT)
@@ -145,10 +145,8 @@ def fastest_lines(partials: pa.Table, _: Options) -> Rows:
 
 def total_fares(batch: pa.Table, _: Given) -> pa.Table:
     flights = keep(batch.select(["start", "destination", "total_cents"]), are_set(batch, "total_cents"))
-    ones = np.ones(len(flights), dtype=np.int64)
-    return sum_total_fares(
-        table_of(TOTAL_FARES, flights["start"], flights["destination"], flights["total_cents"], ones)
-    )
+    ones = np.ones(len(flights), dtype=np.int64)  # one by one: in a batch, hardly a fare of a route comes again
+    return table_of(TOTAL_FARES, flights["start"], flights["destination"], flights["total_cents"], ones)
 
 
 def sum_total_fares(blocks: pa.Table) -> pa.Table:

@@ -62,7 +62,7 @@ class File:
     filename: str  # "ratings.csv", as it lies in a client's folder
     columns: tuple[str, ...]  # that the header must have, in any order, among others
     schema: pa.Schema  # of cleaned rows
-    key: str  # the column of the schema that says the partition; int64
+    key: str  # the column of a batch that says the partition; int64
     clean_row: CleanRow
     clean_block: CleanBlock | None = None
     separator: str = ","

@@ -64,7 +64,9 @@ def _partitioned(query: Query, batches: Batches, partitions: int) -> list[dict[s
     pieces: list[dict[str, pa.Table]] = [{} for _ in range(partitions)]
     for each in query.inputs:
         rows = batches[each.file.kind]
-        places = partitions_of(rows[each.file.key].to_numpy(), partitions)
+        # What is packed travels by a key of its own; any partition will do for a row then.
+        keys = rows[each.file.key].to_numpy() if each.file.key in rows.column_names else np.arange(len(rows))
+        places = partitions_of(keys, partitions)
         for partition, piece in enumerate(pieces):
             own = rows.filter(pa.array(np.equal(places, partition)))
             piece[each.file.kind] = rows if each.file.is_broadcast else own

@@ -175,7 +175,7 @@ def test_the_dataset_names_its_files_and_queries() -> None:
         ("menu_items", False, True),
     ]
     assert all(file.filename == f"{file.kind}.csv" for file in COFFEE_DATASET.files)
-    assert all(file.schema.field(file.key).type == pa.int64() for file in COFFEE_DATASET.files)
+    assert all(file.batch_schema.field(file.key).type == pa.int64() for file in COFFEE_DATASET.files)
 
 
 # --- against the oracle

@@ -214,7 +214,7 @@ def test_the_first_row_of_an_airport_counts_however_blocks_are_grouped() -> None
 def test_the_dataset_names_its_files_and_queries() -> None:
     assert [query.name for query in FLIGHTS_DATASET.queries] == [f"flights-q{number}" for number in range(1, 6)]
     assert [file.filename for file in FLIGHTS_DATASET.files] == ["airports-codepublic.csv", "itineraries.csv"]
-    assert all(file.schema.field(file.key).type == pa.int64() for file in FLIGHTS_DATASET.all_files)
+    assert all(file.batch_schema.field(file.key).type == pa.int64() for file in FLIGHTS_DATASET.all_files)
     for query in (Q1, Q2):
         assert isinstance(query, Listing)
         assert len([each for each in query.inputs if not each.file.is_broadcast]) == 1

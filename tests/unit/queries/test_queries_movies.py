@@ -202,5 +202,5 @@ def test_the_dataset_names_its_files_and_queries() -> None:
     assert DATASETS["movies"] is MOVIES_DATASET
     assert [query.name for query in MOVIES_DATASET.queries] == [f"movies-q{number}" for number in range(1, 6)]
     assert [file.filename for file in MOVIES_DATASET.files] == ["ratings.csv", "movies_metadata.csv", "credits.csv"]
-    assert all(file.schema.field(file.key).type == pa.int64() for file in MOVIES_DATASET.all_files)
+    assert all(file.batch_schema.field(file.key).type == pa.int64() for file in MOVIES_DATASET.all_files)
     assert OVERVIEWS.needs == "sentiment"
