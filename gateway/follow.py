@@ -50,7 +50,7 @@ def consumer_config(client: Mapping[str, str]) -> dict[str, str | int | float | 
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
-        "fetch.wait.max.ms": 75,  # the end of a partition is told one empty fetch later
+        "fetch.wait.max.ms": 50,  # the end of a partition is told one empty fetch later
         "queued.min.messages": AT_ONCE,
         "queued.max.messages.kbytes": 8 << 10,
         "reconnect.backoff.max.ms": 1000,
