@@ -7,9 +7,6 @@ quantisation over a batch would let its company change a label.
 import asyncio
 import json
 import logging
-import os
-import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +19,6 @@ from cauce.errors import ConfigError
 log = logging.getLogger(__name__)
 
 ONNX_FILES: Final = ("model.onnx", "onnx/model.onnx")  # ours, and where Hugging Face's exports have it
-NICENESS: Final = 10
 LABELS: Final = ("NEGATIVE", "POSITIVE")
 
 
@@ -32,7 +28,7 @@ class Sentiment:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._models: dict[str, Model] = {}
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sentiment", initializer=_give_way)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sentiment")
 
     async def label(self, rows: pa.Table, model: str) -> pa.Table:
         texts = [str(text) for text in rows.column("overview").to_pylist()]
@@ -43,12 +39,6 @@ class Sentiment:
         if name not in self._models:
             self._models[name] = load(self._folder, name)
         return [self._models[name].label(text) for text in texts]
-
-
-def _give_way() -> None:
-    """A model takes any time it can get; who folds rows and sends heartbeats goes first. Linux does it by thread."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 class Model:

@@ -27,14 +27,16 @@ from queries.model import File
 BLOCK_BYTES: Final = 4 << 20
 BLOCK_SECONDS: Final = 0.1
 COMMIT_SECONDS: Final = 0.5
-COMMIT_BYTES: Final = 16 << 20  # of the file
+COMMIT_BYTES: Final = 32 << 20  # of the file
 COMMIT_TABLE_BYTES: Final = 4 << 20  # of rows at hand: text stays as big as it was in the file
+COMMIT_PACKED_BYTES: Final = 8 << 20  # the same for a file that is packed: what is sent is small
 
 
 @dataclass(slots=True)
 class Pending:
     """What was parsed since the last transaction began."""
 
+    is_packed: bool
     tables: list[pa.Table] = field(default_factory=list)
     size_bytes: int = 0
     table_bytes: int = 0
@@ -50,7 +52,8 @@ class Pending:
 
     @property
     def due(self) -> bool:
-        big = self.size_bytes >= COMMIT_BYTES or self.table_bytes >= COMMIT_TABLE_BYTES
+        most = COMMIT_PACKED_BYTES if self.is_packed else COMMIT_TABLE_BYTES
+        big = self.size_bytes >= COMMIT_BYTES or self.table_bytes >= most
         return self.size_bytes > 0 and (big or time.monotonic() - self.since >= COMMIT_SECONDS)
 
 
@@ -63,7 +66,7 @@ class Intake:
         self._metrics = metrics
         self._reached = live.progress  # what the parser has seen; `live.progress` is what Kafka has
         self._parser = live.parser or resumed(file, live.progress)
-        self._pending = Pending()
+        self._pending = Pending(file.pack is not None)
         self._committing: asyncio.Task[None] | None = None
         live.parser, live.dirty = self._parser, True
 
@@ -126,7 +129,7 @@ class Intake:
     async def _commit(self) -> None:
         """Wait for the former transaction, then start the next one and do not wait for it."""
         await self._settle(check=True)
-        pending, self._pending = self._pending, Pending()
+        pending, self._pending = self._pending, Pending(self._file.pack is not None)
         self._committing = asyncio.create_task(self._publish(pending.tables, self._reached))
 
     async def _settle(self, check: bool = False) -> None:

@@ -77,9 +77,8 @@ def first_places(blocks: pa.Table) -> pa.Table:
 
 
 def detours(batch: pa.Table, given: Given) -> pa.Table:
-    flights = keep(batch.select(["leg_id", "start", "destination", "distance_miles"]), are_set(batch, "distance_miles"))
-    far = numbers(flights, "distance_miles", null=0) > _far_miles(flights, given.references["airports"])
-    flights = keep(flights, far)
+    far = numbers(batch, "distance_miles", null=0) > _far_miles(batch, given.references["airports"])  # none is below 0
+    flights = keep(batch.select(["leg_id", "start", "destination", "distance_miles"]), far)
     return table_of(DETOURS, flights["leg_id"], _routes(flights), flights["distance_miles"])
 
 
@@ -188,8 +187,7 @@ def _cents_of(sums: Sequence[int]) -> int:
 
 def base_fares(batch: pa.Table, _: Given) -> pa.Table:
     flights = keep(batch.select(["start", "base_cents"]), are_set(batch, "base_cents"))
-    ones = np.ones(len(flights), dtype=np.int64)
-    return sum_base_fares(table_of(BASE_FARES, flights["start"], flights["base_cents"], ones))
+    return table_of(BASE_FARES, flights["start"], flights["base_cents"], np.ones(len(flights), dtype=np.int64))
 
 
 def sum_base_fares(blocks: pa.Table) -> pa.Table:

@@ -201,6 +201,6 @@ def test_no_rows_give_an_answer_with_no_rows(query: Query) -> None:
 def test_the_dataset_names_its_files_and_queries() -> None:
     assert DATASETS["movies"] is MOVIES_DATASET
     assert [query.name for query in MOVIES_DATASET.queries] == [f"movies-q{number}" for number in range(1, 6)]
-    assert [file.filename for file in MOVIES_DATASET.files] == ["ratings.csv", "movies_metadata.csv", "credits.csv"]
+    assert [file.filename for file in MOVIES_DATASET.files] == ["movies_metadata.csv", "ratings.csv", "credits.csv"]
     assert all(file.batch_schema.field(file.key).type == pa.int64() for file in MOVIES_DATASET.all_files)
     assert OVERVIEWS.needs == "sentiment"
