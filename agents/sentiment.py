@@ -70,8 +70,7 @@ def load(folder: Path, name: str) -> Model:
         raise ConfigError(f"model {name} has the labels {labels}; wanted is one with POSITIVE and NEGATIVE")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # the cores belong to the folds; and one thread adds up in one order
-    onnx = next(path for each in ONNX_FILES if (path := source / each).exists())
-    session = onnxruntime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(onnx_file(source, name)), options, providers=["CPUExecutionProvider"])
     tokenizer = load_tokenizer(source)
     longest = min(config.get("max_position_embeddings", 512), tokenizer.model_max_length)
     log.info("model loaded", extra={"model": name, "seconds": round(time.monotonic() - started, 2)})
@@ -97,6 +96,11 @@ def fetched(name: str) -> Path:
         folder = snapshot_download(name, allow_patterns=["*.json", "*.txt", *ONNX_FILES])
     except Exception as error:
         raise ConfigError(f"model {name} is not in the models folder and cannot be fetched: {error}") from error
-    if not any((Path(folder) / each).exists() for each in ONNX_FILES):
-        raise ConfigError(f"model {name} has no ONNX export ({' or '.join(ONNX_FILES)}); choose one that has")
     return Path(folder)
+
+
+def onnx_file(source: Path, name: str) -> Path:
+    for each in ONNX_FILES:
+        if (source / each).exists():
+            return source / each
+    raise ConfigError(f"model {name} has no ONNX export ({' or '.join(ONNX_FILES)}); choose one that has")
