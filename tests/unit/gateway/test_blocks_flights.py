@@ -1,37 +1,23 @@
 """The fast way of itineraries gives what the exact way gives, or declines."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.parse import Parser, Piece
 from queries.flights import ITINERARIES
 from queries.flights_blocks import itineraries_block
+from tests.unit.gateway import fast_way
 
 HEADER = ITINERARIES.columns
 HEADERS = st.permutations([*HEADER, "more", "yet more"]) | st.permutations(HEADER)
 
 
-def exactly(data: bytes, header: Sequence[str]) -> Piece:
-    return Parser(replace(ITINERARIES, clean_block=None), tuple(header), line=2).feed(data)
-
-
 def check(data: bytes, header: Sequence[str]) -> bool:
-    """Whether the fast way took all of the block; what it took has to be right, whatever it set aside."""
-    taken = itineraries_block(data, header)
-    if taken is None:
-        return False
-    table, rows, odd = taken
-    expected, rest = exactly(data, header), exactly(odd, header)
-    table.validate(full=True)
-    assert table.schema == ITINERARIES.schema
-    assert sorted(map(str, table.to_pylist() + rest.table.to_pylist())) == sorted(map(str, expected.table.to_pylist()))
-    assert rows + rest.rows == expected.rows
-    assert expected.rejected == rest.rejected
-    return not odd
+    """Whether the fast way took all of the block."""
+    taken = fast_way.check(ITINERARIES, data, header)
+    return taken is not None and taken.all
 
 
 USUAL = {

@@ -1,36 +1,23 @@
 """The fast way gives what the exact way gives, or declines."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.parse import Parser, Piece
 from queries.movies_blocks import _usual_block, ratings_block
+from tests.unit.gateway import fast_way
 from tests.unit.gateway.test_parse import RATINGS
 
 HEADER = ("userId", "movieId", "rating", "timestamp")
 HEADERS = st.permutations([*HEADER, "more"]) | st.permutations(HEADER) | st.permutations(HEADER[1:])
 
 
-def exactly(data: bytes, header: Sequence[str]) -> Piece:
-    return Parser(replace(RATINGS, clean_block=None), tuple(header), line=2).feed(data)
-
-
 def check(data: bytes, header: Sequence[str]) -> bool:
-    """Whether the fast way took all of the block; what it took has to be right, whatever it set aside."""
-    taken = ratings_block(data, header)
-    if taken is None:
-        return False
-    table, rows, odd = taken
-    expected, rest = exactly(data, header), exactly(odd, header)
-    assert table.schema == RATINGS.schema
-    assert sorted(map(str, table.to_pylist() + rest.table.to_pylist())) == sorted(map(str, expected.table.to_pylist()))
-    assert rows + rest.rows == expected.rows
-    assert expected.rejected == rest.rejected
-    return not odd
+    """Whether the fast way took all of the block."""
+    taken = fast_way.check(RATINGS, data, header)
+    return taken is not None and taken.all
 
 
 NUMBERS = st.integers(0, 10**8 - 1).map(str)
