@@ -21,7 +21,7 @@ TOO_SLOW = 'cauce_gateway_requests_total{method="PATCH",status="408"}'
 def test_a_session_says_what_it_wants(shared_replica: Replica) -> None:
     opened = shared_replica.open(scope="all").opened
     assert opened["options"] == {"scope": "all", "model": "tiny-sentiment"}
-    assert [file["filename"] for file in opened["files"]] == ["ratings.csv", "movies_metadata.csv", "credits.csv"]
+    assert [file["filename"] for file in opened["files"]] == ["movies_metadata.csv", "ratings.csv", "credits.csv"]
     assert opened["queries"] == [f"movies-q{number}" for number in range(1, 6)]
     assert opened["expires_at"] > time.time() + 60
 
