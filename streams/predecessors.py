@@ -7,7 +7,7 @@ the transactional.id of the owner as metadata, so the next owner knows whom to f
 import logging
 from collections.abc import Mapping, Sequence
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from streams.transaction import fence
@@ -22,20 +22,26 @@ def end_transactions_of_the_gone(
     client: Mapping[str, str], group: str, own_id: str, partitions: Sequence[TopicPartition]
 ) -> None:
     """Fence the last committers of these partitions, unless they are us or still members of the group."""
-    admin = AdminClient(dict(client), logger=log)
-    former = _last_committers(admin, group, partitions) - {own_id}
+    former = last_committers(client, group, partitions) - {own_id}
     if former:
-        fence(client, former - _members(admin, group), FENCING_TIMEOUT_MS)
+        fence(client, former - _members(client, group), FENCING_TIMEOUT_MS)
 
 
-def _last_committers(admin: AdminClient, group: str, partitions: Sequence[TopicPartition]) -> set[str]:
-    """Read what was committed last without waiting for a pending commit: that may be the very one to end."""
-    request = ConsumerGroupTopicPartitions(group, [TopicPartition(tp.topic, tp.partition) for tp in partitions])
-    answer = admin.list_consumer_group_offsets([request], require_stable=False, request_timeout=REQUEST_SECONDS)
-    return {tp.metadata for tp in answer[group].result().topic_partitions if tp.metadata}
+def last_committers(client: Mapping[str, str], group: str, partitions: Sequence[TopicPartition]) -> set[str]:
+    """Read what was committed last without waiting for a pending commit (that may be the very one to end): so does a
+    consumer that reads uncommitted records. It never joins. An AdminClient has no group of its own, and librdkafka 2.16
+    dies of a null pointer in it when the group's coordinator has moved (rd_kafka_handle_OffsetFetch)."""
+    asking = {"group.id": group, "isolation.level": "read_uncommitted", "enable.auto.commit": False}
+    reader = Consumer({**client, **asking, "log.thread.name": False}, logger=log)
+    committed = reader.committed([TopicPartition(tp.topic, tp.partition) for tp in partitions], REQUEST_SECONDS)
+    for tp in committed:
+        if tp.error is not None:
+            raise KafkaException(tp.error)
+    return {tp.metadata for tp in committed if tp.metadata}
 
 
-def _members(admin: AdminClient, group: str) -> set[str]:
+def _members(client: Mapping[str, str], group: str) -> set[str]:
     """Transactional ids of the live members; a worker's id is its group's name and its instance id."""
+    admin = AdminClient(dict(client), logger=log)
     answer = admin.describe_consumer_groups([group], request_timeout=REQUEST_SECONDS)
     return {f"{group}.{member.group_instance_id}" for member in answer[group].result().members}
