@@ -47,7 +47,7 @@ def test_a_client_is_killed_and_the_others_get_their_answers(home: Path) -> None
     with subprocess.Popen(command(home, "clients", *wish), cwd=ROOT, stdout=subprocess.PIPE, text=True) as spawning:
         wait_until(lambda: "flights" in datasets(home), seconds=60, otherwise="its session was never there")
         client(home, VICTIM).process.send(signal.SIGSTOP)
-        assert client(home, VICTIM).state == "paused"
+        wait_until(lambda: client(home, VICTIM).state == "paused", seconds=10, otherwise="SIGSTOP had no effect")
         subprocess.run(command(home, "clients", "kill", str(VICTIM)), cwd=ROOT, check=True, timeout=60)
         said, _ = spawning.communicate(timeout=180)
     assert spawning.returncode == 1

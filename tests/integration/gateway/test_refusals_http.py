@@ -106,7 +106,9 @@ def test_tokens_are_asked_for(shared_replica: Replica, visit: Visit) -> None:
     assert answer.headers["WWW-Authenticate"] == "Bearer"
     problem(answer, 401, "no-token")
     problem(httpx.get(url, headers={"Authorization": "Basic abc"}), 401, "no-token")
-    problem(httpx.get(url, headers={"Authorization": visit.auth["Authorization"][:-1] + "0"}), 401, "no-token")
+    right = visit.auth["Authorization"]
+    forged = right[:-1] + ("1" if right.endswith("0") else "0")
+    problem(httpx.get(url, headers={"Authorization": forged}), 401, "no-token")
     problem(httpx.get(url, headers=other.auth), 403, "not-yours")
     for method, path in [("OPTIONS", "uploads"), ("POST", "uploads"), ("DELETE", ""), ("GET", "events")]:
         assert httpx.request(method, f"{url}/{path}".rstrip("/")).status_code == 401
