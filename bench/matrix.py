@@ -10,9 +10,9 @@ import tempfile
 import time
 from itertools import product
 from pathlib import Path
-from typing import Final
 
-DATASETS: Final = ("movies", "flights", "coffee")
+from infra.generate.datasets import GENERATORS
+
 BROKERS, WORKERS, PARTITIONS = (1, 3), (1, 3), (1, 8)
 
 
@@ -42,7 +42,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="with a folder for each dataset")
     folder: Path = parser.parse_args().folder
-    shapes = product(DATASETS, BROKERS, WORKERS, PARTITIONS)
+    shapes = product(GENERATORS, BROKERS, WORKERS, PARTITIONS)
     outcomes = [one(dataset, folder / dataset, *shape) for dataset, *shape in shapes]
     print(f"{sum(outcomes)} of {len(outcomes)} right")
     return 0 if all(outcomes) else 1

@@ -18,10 +18,11 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from bench.end_to_end import generated
 from cauce.topics import TOPICS
 from infra import keeper
+from infra.generate.datasets import GENERATORS
 from infra.services import Shape
 from producer_client.api import Client
 
-DATASETS: Final = ("movies", "flights", "coffee")
+DATASETS: Final = tuple(GENERATORS)
 WARM_UP: Final = 20
 AT_ONCE: Final = 4
 SMALL_ROWS: Final = 1_000

@@ -4,9 +4,8 @@ Invariant: how the pieces were cut changes nothing, and every byte is scanned on
 resumes from a stored tail scans that tail once more.)
 
 Rows end where Python's `csv.reader` ends them, over a file opened with newline="": at LF, at CRLF and at a lone CR,
-outside quotes. A quote opens a quoted field at the very start of a field only, so `a,b"c` is plain text; "" within is
-one quote; what follows the closing quote is plain text again. All of these signs are ASCII, hence no byte of a longer
-UTF-8 character, and a cut through a character does no harm.
+outside quotes (queries/quotes.py). All of these signs are ASCII, hence no byte of a longer UTF-8 character, and a cut
+through a character does no harm.
 """
 
 from codecs import BOM_UTF8

@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from cauce.errors import CauceError, ConfigError
+from infra.cli_clients import clients
+from infra.options import Home, home_of, home_option
 
 app = typer.Typer(
     add_completion=False,
@@ -36,11 +38,7 @@ app = typer.Typer(
     cauce down                        end all of it; the data is kept
     """,
 )
-
-Home = Annotated[
-    Path | None, typer.Option(help="Folder of the cluster; CAUCE_HOME, or .cauce here.", show_default=False)
-]
-
+app.add_typer(clients, name="clients")
 
 Brokers = Annotated[int, typer.Option(help="1, or 3 to survive the loss of one.")]
 Heap = Annotated[str, typer.Option(help="Memory of each broker, as Java writes it.")]
@@ -72,12 +70,12 @@ def up(
     from infra import keeper
     from infra.services import Shape
 
-    folder = _home(home)
+    folder = home_of(home)
     shape = Shape(brokers, heap, workers, gateways, partitions)
     if detach:
         keeper.detach(folder, shape)
         _show(keeper.status(folder))
-        print(f"\nlog: {folder / 'keeper.log'}    end it: cauce down{_home_option(home)}")
+        print(f"\nlog: {folder / 'keeper.log'}    end it: cauce down{home_option(home)}")
         return
     keeper.configure_logs("warning")  # the terminal is for people
     keeper.keep(folder, shape, on_ready=lambda: _announce(folder, home))
@@ -96,14 +94,14 @@ def status(
     """
     from infra import keeper
 
-    folder = _home(home)
+    folder = home_of(home)
     now, runs = keeper.status(folder), keeper.runs(folder)
     if as_json:
         print(json.dumps(now))
     elif runs:
         _show(now)
     else:
-        print(f"no cluster runs in {folder}; start one with: cauce up{_home_option(home)}")
+        print(f"no cluster runs in {folder}; start one with: cauce up{home_option(home)}")
     if not runs:
         raise typer.Exit(1)
 
@@ -118,7 +116,7 @@ def down(home: Home = None) -> None:
     """
     from infra import keeper
 
-    print(keeper.down(_home(home)))
+    print(keeper.down(home_of(home)))
 
 
 @app.command(
@@ -143,7 +141,7 @@ def kafka(
         for name, tool in tools.TOOLS.items():
             print(f"  {name:22}{tool.about}")
         return
-    tools.run_tool(arguments[0], arguments[1:], _home(home))
+    tools.run_tool(arguments[0], arguments[1:], home_of(home))
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "help_option_names": []})
@@ -283,86 +281,6 @@ def bench(
         end_to_end.show(figures, Console())
 
 
-clients = typer.Typer(
-    no_args_is_help=True,
-    help="""Many clients of the running cluster, each a process with files and answers of its own.
-
-    \b
-    cauce clients spawn all --count 9 --every 0.5     here, until the last has ended
-    cauce clients list                                from another terminal
-    cauce clients kill 3                              its session ends by its time to live
-    """,
-)
-app.add_typer(clients, name="clients")
-
-
-@clients.command()
-def spawn(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="movies, flights, coffee; all: in turn")],
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Files of all clients; each has its own unless given.")
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many.")] = 3,
-    every: Annotated[float, typer.Option(min=0, help="Seconds between two of them.")] = 1.0,
-    rows: Annotated[int, typer.Option(min=1, help="Of the files that are generated for each.")] = 2_000,
-    check: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare with a second opinion.")] = True,
-    home: Home = None,
-) -> int:
-    """Start clients one after the other and stay until all have ended. Exit code 1 if one got no, or wrong, answers.
-
-    \b
-    cauce clients spawn all --count 9 --every 0.5
-    cauce clients spawn movies data/movies --count 20 --every 0
-    """
-    from infra import keeper
-    from infra.clients import Spawning, Wish
-
-    at = _home(home)
-    wish = Wish(dataset, folder, count, every, rows, check)
-    spawning = Spawning(at, keeper.status(at)["gateways"], wish, lambda line: print(line, flush=True))
-    return 0 if spawning.run() else 1
-
-
-@clients.command("list")
-def list_clients(
-    home: Home = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
-) -> None:
-    """Show every client that was spawned in this home: number, dataset, pid, state, seconds."""
-    from infra.clients import known
-
-    rows = [client.row() for client in known(_home(home))]
-    if as_json:
-        print(json.dumps(rows))
-        return
-    print(f"{'CLIENT':>6}  {'DATASET':9}{'PID':>9}  {'STATE':12}SECONDS")
-    for row in rows:
-        seconds = "" if row["seconds"] is None else f"{row['seconds']:.1f}"
-        print(f"{row['number']:>6}  {row['dataset']:9}{row['pid']:>9}  {row['state']:12}{seconds}")
-
-
-@clients.command("kill")
-def kill_clients(
-    numbers: Annotated[list[int] | None, typer.Argument(metavar="NUMBER...", help="Which.", show_default=False)] = None,
-    at_random: Annotated[int, typer.Option("--random", min=0, help="So many others that run.")] = 0,
-    seed: Annotated[int | None, typer.Option(help="For the same choice again.", show_default=False)] = None,
-    home: Home = None,
-) -> None:
-    """SIGKILL clients. What they began is cleaned up when their sessions' time to live is over.
-
-    \b
-    cauce clients kill 3 5
-    cauce clients kill --random 2
-    """
-    import random
-
-    from infra.clients import kill
-
-    if not numbers and not at_random:
-        raise ConfigError("say which: cauce clients kill 3, or cauce clients kill --random 1")
-    for client in kill(_home(home), numbers or [], at_random, random.Random(seed)):
-        print(f"client {client.number}: killed, pid {client.process.pid}")
-
-
 def _announce(folder: Path, given: Path | None) -> None:
     """What the person at the terminal reads once the cluster is ready."""
     from infra import keeper
@@ -370,19 +288,9 @@ def _announce(folder: Path, given: Path | None) -> None:
     now = keeper.status(folder)
     _show(now)
     print(
-        f"\nCAUCE_BOOTSTRAP={now['bootstrap']}\ncauce kafka{_home_option(given)} topics --list\nCtrl-C ends it",
+        f"\nCAUCE_BOOTSTRAP={now['bootstrap']}\ncauce kafka{home_option(given)} topics --list\nCtrl-C ends it",
         flush=True,
     )
-
-
-def _home(given: Path | None) -> Path:
-    from cauce.settings import Settings
-
-    return Settings.load(home=given).home
-
-
-def _home_option(given: Path | None) -> str:
-    return f" --home {given}" if given else ""
 
 
 def _show(now: dict[str, Any]) -> None:

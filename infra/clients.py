@@ -26,7 +26,7 @@ from infra.processes import Process, Spawner, State, wait_until
 FOLDER: Final = "clients"
 NOTE: Final = "client.json"
 ALL: Final = "all"
-MIX: Final = ("movies", "flights", "coffee")
+MIX: Final = tuple(GENERATORS)
 
 Tell = Callable[[str], None]
 
@@ -89,7 +89,6 @@ class Wish:
     every_seconds: float
     rows: int
     is_verified: bool
-    options: tuple[str, ...] = ()  # of `cauce upload`
 
     def dataset_of(self, number: int) -> str:
         return MIX[number % len(MIX)] if self.dataset == ALL else self.dataset
@@ -160,9 +159,7 @@ class Spawning:
         gateways = [word for url in self._gateways for word in ("--gateway", url)]
         command = [sys.executable, "-m", "infra", "upload", dataset, str(data), "--out", str(folder / "answers")]
         with (folder / "log").open("wb") as log:
-            child = self._spawner.spawn(
-                [*command, *gateways, "--json", *self._wish.options], cwd=Path.cwd(), output=log
-            )
+            child = self._spawner.spawn([*command, *gateways, "--json"], cwd=Path.cwd(), output=log)
         client = Client(number, dataset, str(data), Process.of(child.pid), time.time())
         self._running[number] = client, child
         self._write(client)

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queries.coffee_cleaning import CLOSES, DAY, MENU_SCHEMA, OPENS, STORES_SCHEMA, USERS_SCHEMA
+from queries.coffee_cleaning import CLOSES, MENU_SCHEMA, OPENS, STORES_SCHEMA, USERS_SCHEMA
 from queries.columns import are_set, keep, rows_of, schema, sum_by, table_of
 from queries.model import Given, Options, Row
-from queries.text import EPOCH
+from queries.text import DAY, EPOCH
 
 Tables = Mapping[str, pa.Table]
 Rows = Sequence[Sequence[str]]

@@ -14,6 +14,7 @@ from queries import coffee_cleaning as cleaning
 from queries import plain
 from queries.fields import Numbers, are_bare, dates, numbers, time_stamps
 from queries.plain import Mask
+from queries.text import DAY
 
 Block = tuple[pa.Table, int, bytes]
 
@@ -32,7 +33,7 @@ def transactions_block(data: bytes, header: Sequence[str]) -> Block | None:
     kept = np.flatnonzero(is_right & _is_asked_for(created_at))
     users_kept, created_at, final_amount = users.whole[kept], created_at[kept], amounts.thousandths[kept]
     no_amount = ~has_amount[kept]
-    second = created_at % cleaning.DAY
+    second = created_at % DAY
     is_open = (second >= cleaning.OPENS) & (second <= cleaning.CLOSES)
     is_listed = is_open & ~no_amount & (final_amount >= cleaning.LISTED_FROM)
     table = pa.Table.from_arrays(

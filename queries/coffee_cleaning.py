@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from queries.columns import schema
 from queries.model import Reason, Rejected, Row
-from queries.text import EPOCH, day, integer, positive, seconds, thousandths
+from queries.text import DAY, EPOCH, day, integer, positive, seconds, thousandths
 
 TRANSACTION_COLUMNS: Final = ("transaction_id", "store_id", "user_id", "final_amount", "created_at")
 ITEM_COLUMNS: Final = ("transaction_id", "item_id", "quantity", "subtotal", "created_at")
@@ -34,7 +34,6 @@ USERS_SCHEMA: Final = schema(user_id=pa.int64(), birthdate=pa.date32())
 STORES_SCHEMA: Final = schema(store_id=pa.int64(), store_name=pa.string())
 MENU_SCHEMA: Final = schema(item_id=pa.int64(), item_name=pa.string())
 
-DAY: Final = 86400
 FIRST_SECOND: Final = (date(2024, 1, 1).toordinal() - EPOCH) * DAY
 END_SECOND: Final = (date(2026, 1, 1).toordinal() - EPOCH) * DAY
 YEARS: Final = range(FIRST_SECOND, END_SECOND)

@@ -3,7 +3,7 @@
 The doorway to Arrow's untyped corners: a table says its types in its schema, and `Any` stands for them here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,15 @@ def _codes(table: pa.Table, keys: Sequence[str]) -> NDArray[np.int64] | None:
 
 def _is_int64(column: Any) -> bool:
     return bool(column.type == pa.int64()) and not column.null_count
+
+
+def of_pairs(firsts: Any, seconds: Any, value: Callable[[str, str], int]) -> NDArray[np.int64]:
+    """For each row of two dictionary arrays of texts, the value of its pair; computed once for each pair there is."""
+    first, second = firsts.dictionary.to_pylist(), seconds.dictionary.to_pylist()
+    codes = firsts.indices.to_numpy().astype(np.int64) * len(second) + seconds.indices.to_numpy()
+    pairs, pair_of = np.unique(codes, return_inverse=True)
+    values = [value(first[pair // len(second)], second[pair % len(second)]) for pair in pairs.tolist()]
+    return np.array(values, np.int64)[pair_of]
 
 
 def rows_of(table: pa.Table) -> list[Any]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from queries.plain import MARGIN, Mask, Signs, Texts
 from queries.quotes import Places
+from queries.text import DAY
 
 Numbers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -26,7 +27,6 @@ ZEROS: Final = np.uint64(0x3030303030303030)
 DIGITS: Final = np.uint64(0x7676767676767676)  # added to more than 9, a byte has its high bit set
 # The day on which each month starts, from that of year 0 to what the digits of year 9999 and month 99 could ask for.
 MONTH_STARTS: Final = np.arange(-1970 * 12, (9999 - 1970) * 12 + 100).astype("M8[M]").astype("M8[D]").astype(np.int64)
-DAY_SECONDS: Final = 86400
 
 
 def are_bare(texts: Texts) -> Mask:
@@ -84,7 +84,7 @@ def _numbers(texts: Texts) -> Decimals:
     # Shifted out by half a word twice: a shift by all of its 64 bits would be undefined.
     half = (4 * (WORD - decimals)).astype(np.uint64)
     fraction = (tail ^ ZEROS) >> half >> half
-    are_plain &= _are_digits(whole) & _are_digits(fraction)
+    are_plain &= (beyond(whole) | beyond(fraction)) == 0
     thousandths = _byte(fraction, 0) * 100 + _byte(fraction, 1) * 10 + _byte(fraction, 2)
     return Decimals(np.where(are_plain, joined(whole), 0), thousandths, decimals, are_plain)
 
@@ -108,7 +108,7 @@ def time_stamps(texts: Texts) -> tuple[Numbers, Mask]:
     are_like = are_months & are_days & are_times & (texts.ends - texts.starts == 19)
     days_since, are_dates = _days(months, _byte(days, 0), are_like)
     hour, minute, second = _byte(times, 0), _byte(times, 3), _byte(times, 6)
-    seconds = days_since * DAY_SECONDS + hour * 3600 + minute * 60 + second
+    seconds = days_since * DAY + hour * 3600 + minute * 60 + second
     return seconds, are_dates & (hour < 24) & (minute < 60) & (second < 60)
 
 
@@ -134,7 +134,7 @@ def _pairs(texts: Texts, at: int, pattern: bytes) -> tuple[Words, Mask]:
     signs = np.frombuffer(pattern, np.uint8)
     limits = np.where(signs == ord("0"), 0x76, 0x7F).astype(np.uint8)  # a separator must be the one of the pattern
     words = words_at(texts.signs, texts.starts + at) ^ signs.view("<u8")[0]
-    are_like = ((words + limits.view("<u8")[0]) | words) & HIGH_BITS == 0
+    are_like = beyond(words, limits.view("<u8")[0]) == 0
     words = np.where(are_like, words, np.uint64(0))
     return words * np.uint64(10) + (words >> np.uint64(8)), are_like
 
@@ -153,9 +153,9 @@ def _byte(words: Words, place: int) -> Numbers:
     return ((words >> np.uint64(8 * place)) & np.uint64(0xFF)).view(np.int64)
 
 
-def _are_digits(words: Words) -> Mask:
-    are_digits: Mask = ((words + DIGITS) | words) & HIGH_BITS == 0
-    return are_digits
+def beyond(words: Words, limits: np.uint64 = DIGITS) -> Words:
+    """The high bit of each byte that is more than its limit allows: by default, that is no digit."""
+    return ((words + limits) | words) & HIGH_BITS
 
 
 assert 3 * WORD <= MARGIN, "a time stamp is read in three words, wherever it starts"

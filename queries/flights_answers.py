@@ -17,7 +17,7 @@ from geographiclib.geodesic import Geodesic  # type: ignore[import-untyped]  # i
 from numpy.typing import NDArray
 
 from queries import exact
-from queries.columns import are_set, in_order, keep, numbers, rows_of, schema, sum_by, table_of
+from queries.columns import are_set, in_order, keep, numbers, of_pairs, rows_of, schema, sum_by, table_of
 from queries.flights_cleaning import route, routes
 from queries.model import Given, Options, Row
 
@@ -89,17 +89,13 @@ def detour_line(flight: Row) -> Sequence[str]:
 
 def _far_miles(flights: pa.Table, airports: pa.Table) -> NDArray[np.int64]:
     """For each flight, the distance that it has to exceed: one look for each pair of airports."""
-    ends: list[Any] = [flights[name].combine_chunks().dictionary_encode() for name in ("start", "destination")]
-    starts, destinations = (end.dictionary.to_pylist() for end in ends)
-    here: Any = pc.is_in(airports["code"], value_set=pa.array({*starts, *destinations}, pa.string()))
+    start, destination = (flights[name].combine_chunks().dictionary_encode() for name in ("start", "destination"))
+    codes: Any = {*start.dictionary.to_pylist(), *destination.dictionary.to_pylist()}
+    here: Any = pc.is_in(airports["code"], value_set=pa.array(codes, pa.string()))
     known = {code: place for code, *place in rows_of(airports.filter(here))}
-    first, second = (end.indices.to_numpy().astype(np.int64) for end in ends)
-    pairs, pair_of = np.unique(first * len(destinations) + second, return_inverse=True)
-    limits = [
-        far_miles(*known.get(starts[start], NOWHERE), *known.get(destinations[destination], NOWHERE))
-        for start, destination in (divmod(pair, len(destinations)) for pair in pairs.tolist())
-    ]
-    return np.array(limits, np.int64)[pair_of]
+    return of_pairs(
+        start, destination, lambda one, other: far_miles(*known.get(one, NOWHERE), *known.get(other, NOWHERE))
+    )
 
 
 @lru_cache(PAIRS_KEPT)

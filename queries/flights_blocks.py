@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from queries import plain
-from queries.fields import Decimals, Numbers, are_bare, numbers
+from queries.columns import of_pairs
+from queries.fields import Decimals, are_bare, numbers
 from queries.flights_cleaning import FEWEST_STOPOVERS, ITINERARIES_SCHEMA, ITINERARY_COLUMNS, route, stopovers
 from queries.keys import text_key
 from queries.plain import Mask, Texts
@@ -42,7 +43,7 @@ def itineraries_block(data: bytes, header: Sequence[str]) -> tuple[pa.Table, int
     stops, duration, minutes = _stopovers(segments, durations)
     table = pa.Table.from_arrays(
         [
-            pa.array(_keys(start, destination)),
+            pa.array(of_pairs(start, destination, lambda *ends: text_key(route(*ends)))),
             leg_ids.column(),
             _plain(start),
             _plain(destination),
@@ -77,16 +78,6 @@ def _plain(airports: Any) -> Any:
     return airports.dictionary.take(airports.indices)
 
 
-def _keys(starts: Any, destinations: Any) -> Numbers:
-    """Of the routes: computed once for each pair there is."""
-    count = len(destinations.dictionary)
-    of_rows = starts.indices.to_numpy().astype(np.int64) * count + destinations.indices.to_numpy()
-    pairs, pair_of = np.unique(of_rows, return_inverse=True)
-    first, second = starts.dictionary.to_pylist(), destinations.dictionary.to_pylist()
-    keys = [text_key(route(first[pair // count], second[pair % count])) for pair in pairs.tolist()]
-    return np.array(keys, np.int64)[pair_of]
-
-
 def _are_fares(amounts: Decimals) -> Mask:
     """A third decimal, even a zero, is one too many; seldom enough for the exact way to tell."""
     return amounts.are_plain & (amounts.decimals <= 2)
@@ -102,11 +93,9 @@ def _stopovers(segments: Texts, durations: Texts) -> tuple[Any, Any, Any]:
     duration = _trimmed(durations, places)
     minutes = [None if stop is None else _minutes(text) for stop, text in zip(stops, duration, strict=True)]
     written = [None if each is None else text for each, text in zip(minutes, duration, strict=True)]
-    place_of = np.zeros(len(counts), np.int64)
+    place_of = np.full(len(counts), -1)
     place_of[many] = np.arange(len(many))
-    is_null = np.ones(len(counts), np.bool_)
-    is_null[many] = False
-    taken: Any = pa.array(place_of, mask=is_null)
+    taken: Any = pa.array(place_of, mask=place_of < 0)
     columns = ((stops, pa.string()), (written, pa.string()), (minutes, pa.int64()))
     stops_, written_, minutes_ = (pa.array(values, type_).take(taken) for values, type_ in columns)
     return stops_, written_, minutes_

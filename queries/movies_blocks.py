@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from queries import fields, plain
-from queries.fields import DIGITS, HIGH_BITS, WORD, Numbers, Words
+from queries.fields import WORD, Numbers, Words
 from queries.movies_cleaning import RATINGS_SCHEMA
-from queries.plain import LINE_END, MARGIN, RETURN, Mask, Signs
+from queries.plain import LINE_END, RETURN, Mask, Signs
 from queries.quotes import Places
 
 Block = tuple[pa.Table, int, bytes]
 
 USUAL_HEADER: Final = ("userId", "movieId", "rating", "timestamp")
-COMMA, POINT, ZERO, FIVE, NINE = b",.059"
+COMMA, POINT, ZERO, FIVE = b",.05"
 TIME_LENGTHS: Final = (9, 10)  # of a time stamp: those from 1973 to 2286
 HALF_STAR: Final = 500  # thousandths
 MOST_ODD: Final = 16  # a share of the rows; where there are more, the layout is another
@@ -52,7 +52,7 @@ def _usual_block(data: bytes) -> Block | None:
     not."""
     if not data.endswith(b"\n") or b'"' in data or not data.isascii():
         return None
-    signs = np.frombuffer(b"".join((bytes(MARGIN), data, bytes(MARGIN))), np.uint8)
+    signs = plain.with_margins(data)
     line_ends = np.flatnonzero(signs == LINE_END)
     ends = line_ends
     if b"\r" in data:
@@ -63,7 +63,7 @@ def _usual_block(data: bytes) -> Block | None:
     second = third - len(",2.5")
     words, digits = _digits_before(signs, second)
     first = second - 1 - digits
-    starts = np.concatenate(([MARGIN], line_ends[:-1] + 1))
+    starts = plain.starts_of(line_ends)
     is_right = (signs[first] == COMMA) & (signs[second] == COMMA) & (signs[third] == COMMA) & (first >= starts)
     whole, fraction = signs[second + 1], signs[third - 1]
     is_right &= (digits > 0) & (signs[third - 2] == POINT) & (whole - ZERO <= 9) & (fraction - ZERO <= 9)
@@ -83,7 +83,7 @@ def _usual_block(data: bytes) -> Block | None:
 def _digits_before(signs: Signs, places: Places) -> tuple[Words, Places]:
     """The digits that end at each place, up to eight, as a word with zeros before them; and how many there are."""
     words = fields.words_at(signs, places - WORD) ^ fields.ZEROS
-    others = ((words + DIGITS) | words) & HIGH_BITS  # the high bit of each byte that is no digit
+    others = fields.beyond(words)
     # The exponent of a double tells its highest bit: the last sign that is no digit. None: zero has an exponent, too.
     highest = (others.astype(np.float64).view(np.int64) >> 52) - 1023
     digits = np.where(others == 0, WORD, 7 - (highest >> 3))

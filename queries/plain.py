@@ -64,7 +64,7 @@ class Plain:
 
     def texts(self, name: str) -> Texts:
         column = self._header.index(name)
-        before = self._marks[:, column - 1] if column else self._starts_of_lines()[self._rows()] - 1
+        before = self._marks[:, column - 1] if column else starts_of(self._line_ends)[self._rows()] - 1
         ends = self._marks[:, column]
         if column == len(self._header) - 1:
             ends = ends - (self._signs[ends - 1] == RETURN)
@@ -77,14 +77,11 @@ class Plain:
         are_apart = np.ones(len(self._line_ends), np.bool_)
         are_apart[self._rows()] = odd
         lines = np.flatnonzero(are_apart)
-        bounds = zip(self._starts_of_lines()[lines].tolist(), self._line_ends[lines].tolist(), strict=True)
+        bounds = zip(starts_of(self._line_ends)[lines].tolist(), self._line_ends[lines].tolist(), strict=True)
         return b"".join(self._signs[start : end + 1].tobytes() for start, end in bounds)
 
     def _rows(self) -> Any:
         return slice(None) if self._lines is None else self._lines
-
-    def _starts_of_lines(self) -> Places:
-        return np.concatenate(([MARGIN], self._line_ends[:-1] + 1))
 
 
 def read(data: bytes, header: Sequence[str], separator: str = ",") -> Plain | None:
@@ -93,7 +90,7 @@ def read(data: bytes, header: Sequence[str], separator: str = ",") -> Plain | No
         return None
     if len(header) == 1:  # an empty line would be a row
         return None
-    signs = np.frombuffer(b"".join((bytes(MARGIN), data, bytes(MARGIN))), np.uint8)
+    signs = with_margins(data)
     marks = np.flatnonzero((signs == ord(separator)) | (signs == LINE_END))
     edges = np.empty(0, np.int64)
     if b'"' in data:
@@ -113,6 +110,14 @@ def read(data: bytes, header: Sequence[str], separator: str = ",") -> Plain | No
         return Plain(len(last), header, signs, marks.reshape(-1, width), line_ends, None)
     rows = np.flatnonzero(are_rows)
     return Plain(len(rows), header, signs, marks[last[rows, None] + np.arange(1 - width, 1)], line_ends, rows)
+
+
+def with_margins(data: bytes) -> Signs:
+    return np.frombuffer(b"".join((bytes(MARGIN), data, bytes(MARGIN))), np.uint8)
+
+
+def starts_of(line_ends: Places) -> Places:
+    return np.concatenate(([MARGIN], line_ends[:-1] + 1))
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -18,6 +18,7 @@ HALF_STARS: Final = range(1, 11)
 AMOUNT: Final = re.compile(r"0*([0-9]{1,16})(?:\.([0-9]{1,3}))?")  # 2**63 thousandths have 16 digits before the point
 TIME_STAMP: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}) ([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])")
 EPOCH: Final = date(1970, 1, 1).toordinal()
+DAY: Final = 86400  # seconds
 FARE: Final = re.compile(r"0*([0-9]{1,17})(?:\.([0-9]{1,2}))?")  # no int64 of cents has more than 17 digits of units
 DURATION: Final = re.compile(r"P(?:0*([0-9]{1,19})D)?T(?:0*([0-9]{1,19})H)?(?:0*([0-9]{1,19})M)?")
 DEGREES: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
@@ -112,4 +113,4 @@ def seconds(text: str) -> int | None:
     at = match and day(match[1])
     if match is None or at is None:
         return None
-    return (at.toordinal() - EPOCH) * 86400 + int(match[2]) * 3600 + int(match[3]) * 60 + int(match[4])
+    return (at.toordinal() - EPOCH) * DAY + int(match[2]) * 3600 + int(match[3]) * 60 + int(match[4])

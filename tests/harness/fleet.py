@@ -175,11 +175,10 @@ class Fleet:
 
         wait_for(ready, seconds, f"{name}: never ready: {self.workers[name].tail()}")
 
-    def tend(self, also: tuple[int, ...] = ()) -> None:
-        """What a supervisor does: start again whoever asked for it, or was killed. Any other code is a failure, unless
-        it is said to be expected."""
+    def tend(self) -> None:
+        """What a supervisor does: start again whoever asked for it, or was killed. Anything else is a failure."""
         for worker in list(self.workers.values()):
-            if worker.code in (FAILED, -signal.SIGKILL, *also):
+            if worker.code in (FAILED, -signal.SIGKILL):
                 self.restarts += 1
                 self.start(worker.name)
             elif worker.code is not None:

@@ -1,6 +1,6 @@
 """The fast way of a file against the exact one, on the same bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.parse import Parser, Piece
@@ -35,3 +35,19 @@ def check(file: File, data: bytes, header: Sequence[str]) -> Taken | None:
 
 def exactly(file: File, data: bytes, header: Sequence[str]) -> Piece:
     return Parser(replace(file, clean_block=None), tuple(header), line=2).feed(data)
+
+
+def check_one_odd_place(file: File, good: bytes, at: int, sign: bytes, header: Sequence[str]) -> None:
+    """With a sign put in, and with one in the place of another."""
+    check(file, good[:at] + sign + good[at:], header)
+    check(file, good[:at] + sign + good[at + 1 :], header)
+
+
+def check_any_signs(file: File, data: bytes, header: Sequence[str]) -> None:
+    """As they come, and with a line end behind them."""
+    check(file, data, header)
+    check(file, data + b"\n", header)
+
+
+def written(rows: Iterable[Sequence[str]], line_end: Callable[[], str]) -> bytes:
+    return "".join(",".join(row) + line_end() for row in rows).encode()
