@@ -4,10 +4,10 @@ import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic  # type: ignore[attr-defined]
 
 from cauce.errors import BrokerUnavailable, ConfigError
 from cauce.settings import Settings
@@ -16,6 +16,8 @@ from cauce.topics import TOPICS
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 30.0
+KNOCK_SECONDS: Final = 2.0  # how soon a wrong password shows
+UNTRUSTED: Final = "certificate verify failed"
 ONE_BROKER_SECONDS: Final = 2.0  # one that does not answer in this time is gone, or about to be
 PROPAGATION_SECONDS: Final = 15.0  # a new topic reaches the brokers one by one, usually within a second
 LOOK_SECONDS: Final = 0.05
@@ -31,14 +33,8 @@ class WantedTopic:
 
 def ensure_topics(client: Mapping[str, str], wanted: Sequence[WantedTopic], replication: int | None) -> None:
     """Create what is missing. Another number of partitions than wanted is an error: state and input would not meet."""
-    admin = AdminClient(dict(client), logger=log)
-    try:
-        metadata = admin.list_topics(timeout=REQUEST_SECONDS)
-    except KafkaException as error:
-        where = client["bootstrap.servers"]
-        raise BrokerUnavailable(
-            f"Kafka at {where}: {error.args[0].str()}; is it running? `cauce up` starts one"
-        ) from None
+    door = Door(client)
+    admin, metadata = door.admin, door.open()
     copies = replication or min(REPLICAS, len(metadata.brokers))
     in_sync = {"min.insync.replicas": str(min(2, copies))}
     missing = [topic for topic in wanted if topic.name not in metadata.topics]
@@ -57,6 +53,41 @@ def ensure_topics(client: Mapping[str, str], wanted: Sequence[WantedTopic], repl
                 f"topic {topic.name} has {len(found.partitions)} partitions, wanted are {topic.partitions}; "
                 "set the number to what the topic has, or use another topic prefix"
             )
+
+
+class Door:
+    """The first words with Kafka: in, or one sentence why not. The library itself would knock for ever."""
+
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._where = client["bootstrap.servers"]
+        self._refusals: list[KafkaError] = []
+        watched: dict[str, Any] = {**client, "error_cb": self._refusals.append}
+        self.admin = AdminClient(watched, logger=log)
+
+    def open(self) -> ClusterMetadata:
+        deadline = time.monotonic() + REQUEST_SECONDS
+        while True:
+            try:
+                return self.admin.list_topics(timeout=KNOCK_SECONDS)
+            except KafkaException as error:
+                self.admin.poll(0)
+                self._check()
+                if time.monotonic() > deadline:
+                    reason = (self._refusals or error.args)[-1].str()
+                    raise BrokerUnavailable(
+                        f"Kafka at {self._where}: {reason}; is it running? `cauce up` starts one"
+                    ) from None
+
+    def _check(self) -> None:
+        """Whether we are turned away for good: it will not help to wait."""
+        for error in self._refusals:
+            if error.code() == KafkaError._AUTHENTICATION:
+                advice = "set CAUCE_KAFKA_SASL_USERNAME, CAUCE_KAFKA_SASL_PASSWORD and CAUCE_KAFKA_SASL_MECHANISM right"
+            elif error.code() == KafkaError._SSL and UNTRUSTED in error.str():
+                advice = "set CAUCE_KAFKA_SSL_CA to the authority that signed the brokers' certificates"
+            else:
+                continue
+            raise ConfigError(f"Kafka at {self._where} does not let us in: {error.str()}; {advice}")
 
 
 def ensure_our_topics(settings: Settings) -> None:

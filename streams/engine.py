@@ -15,23 +15,29 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from faust.types import TP, Message
 
 from cauce.errors import CauceError, CommitUncertain, Fenced
+from cauce.process import STUCK
+from streams.alone import run_alone
 from streams.checkpoint import Checkpoint, CheckpointState
-from streams.gate import Gate, InFlight
+from streams.gate import EventTooLong, Gate
 from streams.inbox import Inbox
 from streams.intake import Intake, consumer_config
 from streams.metrics import Metrics
 from streams.options import Options
 from streams.outbox import Outbox
 from streams.recovery import Progress
+from streams.suspects import Label, Suspects
 from streams.transaction import Member, Transaction
 from streams.watch import Lookout
+from streams.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 CLOSE_SECONDS: Final = 2.0
 WATCH_SECONDS: Final = 2.0
@@ -46,17 +52,6 @@ class Phase(Enum):
     RELEASED = "released"  # partitions were given back, new ones are to come
     STOPPED = "stopped"  # a clean end
     FAILED = "failed"  # the process is about to end
-
-
-class EventTooLong(CauceError):
-    """An agent holds an event for longer than a transaction may be open."""
-
-    def __init__(self, begun: InFlight, timeout_ms: int) -> None:
-        where = ", ".join(sorted(f"{message.topic}-{message.partition}@{message.offset}" for message in begun)[:5])
-        super().__init__(
-            f"no event boundary for {timeout_ms} ms, agents still hold {where}; "
-            "send smaller records, or set transaction_timeout_ms higher"
-        )
 
 
 class Tables(Protocol):
@@ -90,7 +85,8 @@ class Engine:
         self.group = group
         self.transactional_id = f"{group}.{options.worker_id}"
         self.gate = Gate()
-        self.inbox = Inbox(self._finished)
+        self.suspects = Suspects(self.transactional_id)
+        self.inbox = Inbox(self.suspects, self._finished)
         self.outbox = Outbox(self._look_whether_due)
         self.metrics = Metrics(self)
         self.phase = Phase.JOINING
@@ -114,13 +110,21 @@ class Engine:
         self._changelog_ends: dict[TP, int] = {}
         self._taking_over: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop
+        self._watchdog: Watchdog | None = None  # until it starts: a wrong setting may end the worker before that
         self._transaction: Transaction
 
     # ---- start and stop
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._transaction = Transaction(self.options.kafka, self.transactional_id, self.options.transaction_timeout_ms)
+        self._watchdog = Watchdog(
+            self._loop, self.options.transaction_timeout_ms / 1000 + GRACE_SECONDS, self._loop_is_held
+        )
+        self._watchdog.start()
+        self.suspects.open(self.options.data)
+        self._transaction = Transaction(
+            self.options.kafka, self.transactional_id, self.options.transaction_timeout_ms, self.suspects.label
+        )
 
     def join(self, topics: set[str]) -> None:
         if self.phase in (Phase.STOPPED, Phase.FAILED):
@@ -143,6 +147,8 @@ class Engine:
             await self._loop.run_in_executor(None, self._intake.join, CLOSE_SECONDS)
             await self._threaded(self._transaction.close)
         self.phase = Phase.STOPPED
+        if self._watchdog is not None:
+            self._watchdog.end()
         self._thread.shutdown(wait=False)
         log.info("worker stopped, all work is committed")
 
@@ -151,6 +157,9 @@ class Engine:
         if self.phase in (Phase.FAILED, Phase.STOPPED):
             return
         self.phase = Phase.FAILED
+        if isinstance(error, EventTooLong):
+            self.suspects.blame(error)
+        self.suspects.pardon()
         self.gate.close()
         self.outbox.close()
         self.metrics.failed(error)
@@ -160,6 +169,19 @@ class Engine:
             exc_info=error if not isinstance(error, CauceError) else None,
         )
         threading.Thread(target=self._abort_and_end, args=(error,), name="end", daemon=True).start()
+
+    def event_failed(self, error: BaseException, message: Message | None = None) -> None:
+        """An agent raised, or a record cannot be decoded. An error of ours (Kafka is away) is no record's fault."""
+        if self.phase not in (Phase.FAILED, Phase.STOPPED) and not isinstance(error, CauceError):
+            self.suspects.blame(error, message)
+        self.failed(error)
+
+    def _loop_is_held(self) -> None:
+        """Called in the watchdog's thread: nobody else is able to end this process."""
+        error = EventTooLong(self.inbox.in_flight, self.options.transaction_timeout_ms)
+        self.suspects.blame(error)
+        log.error("worker ends, the next one goes on from the last commit", extra={"reason": str(error)})
+        self.options.on_fatal(error)
 
     def _abort_and_end(self, error: BaseException) -> None:
         if self._open is not None and self._open.state is not CheckpointState.COMMITTED:
@@ -180,13 +202,16 @@ class Engine:
         """Called in the consumer thread, when the group has taken us in and before anything is looked up."""
         self._transaction.initialise()
 
-    def assigned(self, tps: frozenset[TP], offsets: Mapping[TP, int], owners: Mapping[TP, str], member: Member) -> None:
+    def assigned(
+        self, tps: frozenset[TP], offsets: Mapping[TP, int], labels: Mapping[TP, Label], member: Member
+    ) -> None:
         if self.phase in (Phase.STOPPED, Phase.FAILED):
             return
         self._member = member
         self.positions = dict(offsets)
-        self._unclaimed = {tp: offset for tp, offset in offsets.items() if owners[tp] != self.transactional_id}
-        self._taking_over = asyncio.ensure_future(self._guard(self._take_over(tps)))
+        self._unclaimed = {tp: offset for tp, offset in offsets.items() if labels[tp].owner != self.transactional_id}
+        self.suspects.assigned(offsets, labels)
+        self._taking_over = asyncio.ensure_future(self.guarded(self._take_over(tps)))
 
     async def _take_over(self, tps: frozenset[TP]) -> None:
         self.phase = Phase.RESTORING
@@ -212,7 +237,7 @@ class Engine:
 
     async def released(self) -> None:
         """Partitions are to be given back: commit all that was finished, then forget them."""
-        await self._guard(self._release())
+        await self.guarded(self._release())
 
     async def _release(self) -> None:
         if self._taking_over is not None:
@@ -244,7 +269,7 @@ class Engine:
         self.read_to_end[tp] = offset
 
     async def deliver(self) -> None:
-        await self.inbox.deliver(self._router.on_message)
+        await self.inbox.deliver(self._router.on_message, lambda message: run_alone(self, self._router, message))
 
     def _finished(self, message: Message) -> None:
         if self._intake is not None:
@@ -260,7 +285,7 @@ class Engine:
                 await asyncio.wait_for(self._due.wait(), self.options.checkpoint_ms / 1000)
             self._due.clear()
             if self.phase is Phase.RUNNING:
-                await self._guard(self.checkpoint())
+                await self.guarded(self.checkpoint())
 
     async def tidy(self) -> None:
         """Remove the state of partitions that moved away, for as long as the worker lives."""
@@ -283,10 +308,23 @@ class Engine:
         """Commit what was done since the last one, if anything."""
         async with self._lock:
             if self._dirty and self._open is not None:
-                await self._commit()
-                self._begin()
-                if self.phase is Phase.RUNNING:
-                    self.gate.open()
+                await self._commit_and_go_on()
+
+    async def commit_before(self, message: Message) -> bool:
+        """Commit all that comes before a record of ours, even if it is nothing: its label goes along. False where it is
+        ours no more."""
+        async with self._lock:
+            is_ours = self.phase is Phase.RUNNING and message.generation_id == self._generation
+            if is_ours and self._open is not None:
+                self._unclaimed[message.tp] = message.offset
+                await self._commit_and_go_on()
+            return is_ours
+
+    async def _commit_and_go_on(self) -> None:
+        await self._commit()
+        self._begin()
+        if self.phase is Phase.RUNNING:
+            self.gate.open()
 
     @property
     def _dirty(self) -> bool:
@@ -374,7 +412,7 @@ class Engine:
             return str(self.phase.value)
         silent = time.monotonic() - self.last_commit_at
         if silent > self.options.stuck_seconds and self.lag() > 0:
-            return f"no commit for {silent:.0f} s while {self.lag()} records wait"
+            return f"{STUCK} {silent:.0f} s while {self.lag()} records wait"
         return ""
 
     # ---- helpers
@@ -388,10 +426,11 @@ class Engine:
             raise CommitUncertain(f"{self.transactional_id}: no answer in {limit:.0f} s; a restart asks anew")
         await done
 
-    async def _guard(self, work: Awaitable[None]) -> None:
+    async def guarded(self, work: Awaitable[T]) -> T | None:
         try:
-            await work
+            return await work
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 whatever it is, this process may not go on
             self.failed(error)
+            return None

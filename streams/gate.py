@@ -5,11 +5,24 @@ that take it, and no other event has been touched. That is the event boundary at
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from faust.types import EventT, Message
 from mode.utils.queues import ThrowableQueue
+
+from cauce.errors import CauceError
+
+
+class EventTooLong(CauceError):
+    """An agent holds an event for longer than a transaction may be open."""
+
+    def __init__(self, begun: Iterable[Message], timeout_ms: int) -> None:
+        where = ", ".join(sorted(f"{message.topic}-{message.partition}@{message.offset}" for message in begun)[:5])
+        super().__init__(
+            f"no event boundary for {timeout_ms} ms, agents still hold {where}; "
+            "send smaller records, or set transaction_timeout_ms higher"
+        )
 
 
 class Gate:
@@ -51,13 +64,15 @@ class GatedQueue(ThrowableQueue[Any]):
 class InFlight(set[Message]):
     """Messages begun and not yet finished. Faust's streams call `add` and `discard` (they hold a reference to both)."""
 
-    def __init__(self, on_finished: Callable[[Message], None]) -> None:
+    def __init__(self, on_begun: Callable[[Message], None], on_finished: Callable[[Message], None]) -> None:
         super().__init__()
+        self._on_begun = on_begun
         self._idle = asyncio.Event()
         self._idle.set()
         self._on_finished = on_finished
 
     def add(self, message: Message) -> None:
+        self._on_begun(message)
         super().add(message)
         self._idle.clear()
 

@@ -35,7 +35,7 @@ class CrashOnlyAgent(Agent):
             raise
 
     def _fail(self, error: Exception) -> None:
-        self.app.engine.failed(error)  # type: ignore[attr-defined]
+        self.app.engine.event_failed(error)  # type: ignore[attr-defined]
 
 
 class StrictTopic(Topic):
@@ -78,7 +78,7 @@ class StrictTopic(Topic):
 
     def _fail(self, error: Exception, message: Message) -> None:
         error.add_note(f"record {message.topic}-{message.partition}@{message.offset}")
-        self.app.engine.failed(error)  # type: ignore[attr-defined]
+        self.app.engine.event_failed(error, message)  # type: ignore[attr-defined]
 
 
 class GuardedStream(Stream[Any]):
@@ -107,7 +107,7 @@ class GuardedStream(Stream[Any]):
             raise
 
     def _fail(self, error: BaseException) -> None:
-        self.app.engine.failed(error)  # type: ignore[attr-defined]
+        self.app.engine.event_failed(error)  # type: ignore[attr-defined]
 
     def noack(self) -> Any:
         raise Unsupported("stream.noack(): the engine acknowledges an event when the agent asks for the next one")

@@ -11,20 +11,25 @@ from typing import Any
 from faust.types import TP, ConsumerMessage, Message
 
 from streams.gate import InFlight
+from streams.suspects import Suspects
+
+HandOver = Callable[[Message], Awaitable[None]]
 
 
 class Inbox:
     """Records come in by `received`, go out by `deliver`, and are finished when Faust's streams acknowledge them."""
 
-    def __init__(self, on_finished: Callable[[Message], None]) -> None:
-        self.in_flight = InFlight(self._finished)
+    def __init__(self, suspects: Suspects, on_finished: Callable[[Message], None]) -> None:
+        self.in_flight = InFlight(suspects.begun, self._finished)
         # Faust's compiled stream iterator writes acknowledged offsets into these two
         self.acked: defaultdict[TP, list[int]] = defaultdict(list)
         self.acked_index: defaultdict[TP, set[int]] = defaultdict(set)
         self.outstanding: Counter[TP] = Counter()
+        self._suspects = suspects
         self._on_finished = on_finished
         self._messages: deque[ConsumerMessage] = deque()
         self._filled = asyncio.Event()
+        self._fewer = asyncio.Event()  # outstanding
 
     def received(self, records: Sequence[Any], generation: int) -> None:
         for record in records:
@@ -39,13 +44,30 @@ class Inbox:
             )  # fmt: skip
         self._filled.set()
 
-    async def deliver(self, hand_over: Callable[[Message], Awaitable[None]]) -> None:
-        """Hand messages to the agents' queues, for as long as the worker lives."""
+    async def deliver(self, hand_over: HandOver, hand_over_alone: HandOver) -> None:
+        """Hand messages to the agents' queues, for as long as the worker lives. They get suspects one at a time, when
+        nothing else is there."""
         while True:
             await self._filled.wait()
             self._filled.clear()
             while self._messages:
-                await hand_over(self._messages.popleft())
+                message = self._messages.popleft()
+                if self._suspects and message in self._suspects:
+                    await self.drained(leaving=1)
+                    await hand_over_alone(message)
+                else:
+                    await hand_over(message)
+
+    async def drained(self, leaving: int = 0) -> None:
+        """Until all that was handed over is finished, or was taken from us; `leaving` are neither here nor there."""
+        while self.outstanding.total() > len(self._messages) + leaving:
+            self._fewer.clear()
+            await self._fewer.wait()
+
+    def skip(self, message: Message) -> None:
+        """Nobody is to see it; it counts as finished."""
+        self.acked[message.tp].append(message.offset)
+        self._finished(message)
 
     def take_finished(self) -> dict[TP, int]:
         """Where each partition goes on: after the highest finished offset. True only at an event boundary."""
@@ -56,6 +78,7 @@ class Inbox:
     def clear(self) -> None:
         self._messages.clear()
         self.outstanding.clear()
+        self._fewer.set()
         self._forget_acked()
 
     def _forget_acked(self) -> None:
@@ -64,4 +87,6 @@ class Inbox:
 
     def _finished(self, message: Message) -> None:
         self.outstanding[message.tp] -= 1
+        self._suspects.finished(message)
+        self._fewer.set()
         self._on_finished(message)

@@ -19,6 +19,7 @@ from faust.types import TP
 from cauce.errors import BrokerUnavailable, CauceError, ConfigError, Fenced
 from cauce.provision import wait_known_everywhere
 from streams.predecessors import end_transactions_of_the_gone
+from streams.suspects import Label
 from streams.transaction import Member
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ class Rebalanced(Protocol):
     def claim(self) -> None: ...
     async def released(self) -> None: ...
     def assigned(
-        self, tps: frozenset[TP], offsets: Mapping[TP, int], owners: Mapping[TP, str], member: Member
+        self, tps: frozenset[TP], offsets: Mapping[TP, int], labels: Mapping[TP, Label], member: Member
     ) -> None: ...
     def at_end(self, tp: TP, offset: int) -> None: ...
     def received(self, messages: Sequence[Message]) -> None: ...
@@ -274,7 +275,7 @@ class Intake(threading.Thread):
         if partitions:
             end_transactions_of_the_gone(self._client, self._group, self._transactional_id, partitions)
             committed = consumer.committed(partitions, COMMITTED_SECONDS)
-        owners = {TP(tp.topic, tp.partition): tp.metadata or "" for tp in committed}
+        labels = {TP(tp.topic, tp.partition): Label.read(tp.metadata) for tp in committed}
         positions = [
             TopicPartition(tp.topic, tp.partition, tp.offset if tp.offset >= 0 else OFFSET_BEGINNING)
             for tp in committed
@@ -285,7 +286,7 @@ class Intake(threading.Thread):
         self._paused = {tp.topic for tp in positions}
         offsets = {TP(tp.topic, tp.partition): max(tp.offset, 0) for tp in positions}
         self._reached = dict(offsets)
-        self._tell(self._worker.assigned, frozenset(offsets), offsets, owners, member)
+        self._tell(self._worker.assigned, frozenset(offsets), offsets, labels, member)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Finish and commit what was begun, then let go. The generation stays ours until this returns."""

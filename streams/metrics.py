@@ -26,6 +26,7 @@ class Metrics:
         self._aborts = Counter("cauce_aborts", "checkpoints that ended with the process", registry=self._registry)
         self._fenced = Counter("cauce_fenced", "times another worker had taken over", registry=self._registry)
         self._bytes = Counter("cauce_committed_bytes", "sent and staged in commits", registry=self._registry)
+        self._set_aside = Counter("cauce_set_aside", "records that ended workers", registry=self._registry)
         self._seconds = Histogram(
             "cauce_checkpoint_seconds", "event boundary to stored", buckets=SECONDS, registry=self._registry
         )
@@ -40,6 +41,9 @@ class Metrics:
         self._aborts.inc()
         if isinstance(error, Fenced):
             self._fenced.inc()
+
+    def set_aside(self) -> None:
+        self._set_aside.inc()
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from cauce.process import exit_code
 from streams.checkpoint import Checkpoint, CheckpointState, Observer
+from streams.suspects import OnPoison
 
 
 def end_process(error: BaseException) -> NoReturn:
@@ -37,3 +38,4 @@ class Options:
     stuck_seconds: float = 30.0  # no commit for so long while there is lag: not ready
     observe: Observer = field(default=nothing_to_see)
     on_fatal: Callable[[BaseException], NoReturn] = field(default=end_process)
+    on_poison: OnPoison | None = None  # a record that ends workers, and why: what to hand over instead, or None to skip

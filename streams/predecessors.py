@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from streams.suspects import Label
 from streams.transaction import fence
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ def last_committers(client: Mapping[str, str], group: str, partitions: Sequence[
     for tp in committed:
         if tp.error is not None:
             raise KafkaException(tp.error)
-    return {tp.metadata for tp in committed if tp.metadata}
+    return {Label.read(tp.metadata).owner for tp in committed if tp.metadata}
 
 
 def _members(client: Mapping[str, str], group: str) -> set[str]:

@@ -41,8 +41,11 @@ def producer_config(client: Mapping[str, str], transactional_id: str, timeout_ms
 class Transaction:
     """Blocking calls, made from the checkpoint thread; only `produce` is called on the event loop."""
 
-    def __init__(self, client: Mapping[str, str], transactional_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self, client: Mapping[str, str], transactional_id: str, timeout_ms: int, label: Callable[[TP], str]
+    ) -> None:
         self.id = transactional_id
+        self._label = label
         self._timeout = timeout_ms / 1000
         self._producer = Producer(producer_config(client, transactional_id, timeout_ms))
         self._closing = threading.Event()
@@ -81,11 +84,11 @@ class Transaction:
             raise translated(self._failure, f"transaction {self.id}: a record was not acknowledged")
 
     def send_offsets(self, offsets: Mapping[TP, int], member: Member) -> None:
-        """Put what was read into the transaction. The id goes along as metadata: whoever owns the partition next knows
-        whose open transaction to end."""
+        """Put what was read into the transaction. The label, with our id, goes along as metadata: whoever owns the
+        partition next knows whose open transaction to end."""
         if not offsets:
             raise CommitUncertain(f"transaction {self.id}: no offsets, so nothing would fence a stale worker; a bug")
-        positions = [TopicPartition(tp.topic, tp.partition, offset, self.id) for tp, offset in offsets.items()]
+        positions = [TopicPartition(tp.topic, tp.partition, offset, self._label(tp)) for tp, offset in offsets.items()]
         with doorway("send_offsets_to_transaction", self.id):
             self._producer.send_offsets_to_transaction(positions, member, self._timeout)
 

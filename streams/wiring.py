@@ -4,11 +4,14 @@ import asyncio
 from functools import cache
 from typing import Any
 
+from faust.types import ConsumerMessage, Message
+
+from agents.courtesy import Courtesy
 from agents.fold import Outgoing, fold
 from agents.merge import merge
 from agents.sentiment import Sentiment
-from cauce import logs
-from cauce.messages import Answer, to_json
+from cauce import logs, tracing
+from cauce.messages import SET_ASIDE, Answer, to_json
 from cauce.process import refuse_taken_port
 from cauce.provision import ensure_our_topics
 from cauce.settings import Settings
@@ -30,6 +33,7 @@ def build_app() -> ExactlyOnceApp:
 
 def wire(settings: Settings) -> ExactlyOnceApp:
     """Agents that know no query by name: what to do with a file or a partial is in the declarations."""
+    tracing.start(settings.trace, settings.worker_id)
     app = CauceApp(settings)
     add_pages(app)
 
@@ -39,25 +43,29 @@ def wire(settings: Settings) -> ExactlyOnceApp:
     labelled = app.topic(*(settings.topic_prefix + file.kind for file in files if file.needs), **RAW)
     state = app.Table("state", partitions=settings.partitions, key_type=str, value_type=bytes)
     merges = app.Table("merges", partitions=settings.partitions, key_type=str, value_type=bytes)
-    sentiment = Sentiment(settings.models)
+    sentiment, courtesy = Sentiment(settings.models), Courtesy()
 
     async def send(record: Outgoing) -> None:
         await topics[record.topic].send(
-            key=record.about.client_id, value=record.value, partition=record.partition, headers=record.about.headers()
+            key=record.about.client_id,
+            value=record.value,
+            partition=record.partition,
+            headers=[*record.about.headers(), *tracing.record_headers()],
         )
 
     async def send_answer(answer: Answer) -> None:
-        await topics[ANSWERS.name].send(key=answer.client_id, value=to_json(answer))
+        headers = tracing.record_headers()
+        await topics[ANSWERS.name].send(key=answer.client_id, value=to_json(answer), headers=headers or None)
 
     @app.agent(uploaded, name="fold")
     async def run_fold(stream: Any) -> None:
         """Fold rows into the state of their queries."""
-        await fold(stream.events(), state, DATASETS, send, sentiment.label)
+        await fold(stream.events(), state, DATASETS, send, sentiment.label, courtesy)
 
     @app.agent(labelled, name="label")
     async def run_label(stream: Any) -> None:
         """The same for rows that a model has to read first: slow, so the others do not wait for them."""
-        await fold(stream.events(), state, DATASETS, send, sentiment.label)
+        await fold(stream.events(), state, DATASETS, send, sentiment.label, courtesy)
 
     @app.agent(topics[PARTIALS.name], name="merge")
     async def run_merge(stream: Any) -> None:
@@ -102,4 +110,15 @@ def options_from(settings: Settings) -> Options:
         transaction_timeout_ms=settings.transaction_timeout_ms,
         store_cache_mib=settings.store_cache_mib,
         stuck_seconds=settings.stuck_seconds,
+        on_poison=set_aside,
     )
+
+
+def set_aside(message: Message, reason: str) -> Message:
+    """The record again, with a header that tells the agents not to read it: what of whose session fails is theirs to
+    say."""
+    headers = [*(message.headers or []), (SET_ASIDE, reason.encode())]
+    return ConsumerMessage(
+        message.topic, message.partition, message.offset, message.timestamp, message.timestamp_type, headers,
+        message.key, message.value, message.checksum, tp=message.tp, generation_id=message.generation_id,
+    )  # fmt: skip

@@ -170,14 +170,15 @@ class Fleet:
         its way up; then the one after it has to be."""
 
         def ready() -> bool:
-            self.tend()
+            self.tend(name)
             return bool(self.workers[name].said("worker ready"))
 
         wait_for(ready, seconds, f"{name}: never ready: {self.workers[name].tail()}")
 
-    def tend(self) -> None:
-        """What a supervisor does: start again whoever asked for it, or was killed. Anything else is a failure."""
-        for worker in list(self.workers.values()):
+    def tend(self, *names: str) -> None:
+        """What a supervisor does: start again whoever (of these) asked for it, or was killed. Anything else is a
+        failure."""
+        for worker in [self.workers[name] for name in names or list(self.workers)]:
             if worker.code in (FAILED, -signal.SIGKILL):
                 self.restarts += 1
                 self.start(worker.name)
@@ -185,8 +186,11 @@ class Fleet:
                 raise AssertionError(f"{worker.name}: ended with {worker.code}: {worker.tail()}")
 
     def stop(self) -> None:
-        """SIGTERM to all; each must end with 0 in time."""
-        running = [worker for worker in self.workers.values() if worker.code is None]
+        """SIGTERM to all; each must end with 0 in time. One that is still coming up has no ear for it yet."""
+        names = [worker.name for worker in self.workers.values() if worker.code is None]
+        for name in names:
+            self.wait_ready(name)
+        running = [self.workers[name] for name in names]
         for worker in running:
             worker.send(signal.SIGTERM)
         for worker in running:

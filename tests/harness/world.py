@@ -6,7 +6,7 @@ What Kafka keeps is kept: records of one topic and partition stay in order, noth
 import asyncio
 import random
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from agents.fold import PARTIALS, Label, Outgoing, fold
 from agents.merge import merge
-from cauce.messages import About, Answer, ClientId, encode
+from cauce.messages import SET_ASIDE, About, Answer, ClientId, encode
 from gateway.parse import Parser
 from queries.keys import partitions_of
 from queries.model import Dataset, File, Options
@@ -37,6 +37,7 @@ class World:
     answers: dict[tuple[ClientId, str], list[Answer]] = field(default_factory=lambda: defaultdict(list))
     sent: Counter[tuple[ClientId, str]] = field(default_factory=Counter)  # rows in batches, by kind of file
     counted: dict[tuple[ClientId, str], int] = field(default_factory=dict)  # rows folded
+    poison: Callable[[str, About], bool] = lambda topic, about: False  # whether a worker has set the record aside
 
     def __post_init__(self) -> None:
         self.states = [{} for _ in range(self.partitions)]
@@ -97,7 +98,7 @@ class World:
             await self._take(topic, partition, *self.logs[topic, partition].popleft())
 
     async def _take(self, topic: str, partition: int, about: About, value: bytes) -> None:
-        headers = dict(about.headers())
+        headers = dict(about.headers()) | ({SET_ASIDE: b"it bit"} if self.poison(topic, about) else {})
         event: Any = SimpleNamespace(
             key=about.client_id, value=value, headers=headers, message=SimpleNamespace(partition=partition)
         )

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.harness.disk import small_disk
 from tests.harness.fleet import Fleet, wait_for
 from tests.harness.load import Load
 from tests.harness.plan import Plan
@@ -65,15 +65,10 @@ def test_a_store_that_cannot_be_trusted_is_restored(
 
 
 @pytest.fixture
-def small_disk(plan: Plan) -> Iterator[Path]:
-    """The data folder of w0 on a disk of its own, with hardly any room."""
-    folder = plan.data / "w0"
-    folder.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode:
-        pytest.skip("NOT TESTED: a full disk needs a small mount, and mounting needs root; run as root once")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+def disk(plan: Plan) -> Iterator[Path]:
+    """Under the data folder of w0."""
+    with small_disk(plan.data / "w0", 48) as folder:
+        yield folder
 
 
 def free(disk: Path) -> int:
@@ -81,18 +76,18 @@ def free(disk: Path) -> int:
 
 
 def test_a_full_disk_ends_the_worker_and_room_brings_it_back(
-    small_disk: Path, fleet: Fleet, truth: Truth, load: Load
+    disk: Path, fleet: Fleet, truth: Truth, load: Load
 ) -> None:
     """A store that cannot be written is behind Kafka, as after a kill: the restart reads what is missing."""
-    fillers = [small_disk / "most", small_disk / "rest"]
-    fillers[0].write_bytes(bytes(free(small_disk) - (1 << 20)))  # too little for the store to reserve room in advance
+    fillers = [disk / "most", disk / "rest"]
+    fillers[0].write_bytes(bytes(free(disk) - (1 << 20)))  # too little for the store to reserve room in advance
     worker = fleet.start("w0")
     worker.wait_ready()
-    fillers[1].write_bytes(bytes(free(small_disk) - (16 << 10)))
+    fillers[1].write_bytes(bytes(free(disk) - (16 << 10)))
     while worker.code is None:
         load.send(100)
         wait_for(lambda: worker.code is not None or truth.look() == load.sent, 60, "neither ended nor went on")
-        assert load.sent < 20_000, f"the disk never filled: {shutil.disk_usage(small_disk)}"
+        assert load.sent < 20_000, f"the disk never filled: {shutil.disk_usage(disk)}"
     assert "No space left" in worker.tail(40)
     again = fleet.start("w0")  # as full as before: it cannot
     assert again.wait_end(60) != 0

@@ -1,0 +1,123 @@
+"""Who is suspected, who is acquitted, and when a record is set aside."""
+
+from pathlib import Path
+
+import pytest
+from faust.types import TP, Message
+
+from cauce.handling import KILLED, Death
+from streams.suspects import CRASHES, KILLS, Label, Note, Suspects
+
+ROWS = TP("rows", 3)
+OWN = "app.w0"
+CRASH = Death(frozenset({("rows-3", 7)}), ("rows-3", 7), "Segmentation fault", is_certain=True)
+KILL = Death(frozenset({("rows-3", 7)}), ("rows-3", 7), KILLED, is_certain=False)
+ELSEWHERE = Death(frozenset(), None, KILLED, is_certain=False)
+AMONG_OTHERS = Death(frozenset({("rows-3", 7), ("rows-0", 2)}), None, "Segmentation fault", is_certain=True)
+
+
+@pytest.fixture(autouse=True)
+def _crashes_stay_pytests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cauce.handling.Handling.catch_crashes", lambda self: None)
+
+
+def record(offset: int) -> Message:
+    return Message("rows", 3, offset, 0.0, 0, [], b"", b"", None, tp=ROWS)
+
+
+class Life:
+    """Processes one after the other, each owning the partition; a label is what the last of them has committed."""
+
+    def __init__(self) -> None:
+        self.label = Label(OWN)
+
+    def runs(self, death: Death, owner: str = OWN) -> str:
+        """A process starts after that death, meets the record at 7 and tries it alone. Why it did not, if so."""
+        suspects = Suspects(owner)
+        suspects._death = death
+        suspects.assigned({ROWS: 5}, {ROWS: self.label})
+        assert record(7) in suspects
+        assert record(6) not in suspects
+        reason = suspects.about_to_run(record(7))
+        self.label = Label.read(suspects.label(ROWS))
+        return reason
+
+
+def test_a_record_that_crashes_workers_alone_is_set_aside_after_a_few() -> None:
+    life = Life()
+    assert life.runs(AMONG_OTHERS) == ""
+    assert [life.runs(CRASH) for _ in range(CRASHES - 1)] == [""] * (CRASHES - 1)
+    assert life.runs(CRASH) == (
+        f"this record ended the worker {CRASHES} times, alone (last: Segmentation fault); it was set aside"
+    )
+
+
+def test_kills_count_less_and_a_death_elsewhere_acquits_of_them() -> None:
+    life = Life()
+    life.runs(AMONG_OTHERS)
+    assert [life.runs(KILL) for _ in range(KILLS - 1)] == [""] * (KILLS - 1)
+    assert life.runs(ELSEWHERE) == ""
+    assert [life.runs(KILL) for _ in range(KILLS - 1)] == [""] * (KILLS - 1)
+    assert KILLED in life.runs(KILL)
+
+
+def test_the_count_goes_on_with_another_owner() -> None:
+    life = Life()
+    life.runs(AMONG_OTHERS)
+    life.runs(CRASH)
+    life.runs(CRASH)
+    assert life.runs(ELSEWHERE, owner="app.w1") == "", "why the other one died is not known here"
+    assert life.label.note == Note(7, crashes=2, kills=1, is_running=True, last=CRASH.how)
+    assert "3 times" in life.runs(CRASH, owner="app.w1")
+
+
+def test_each_worker_counts_its_own_crash_when_the_partition_comes_back_to_it() -> None:
+    """As when a restart takes longer than the session: the partition goes from one to the other and back."""
+    life = Life()
+    life.runs(AMONG_OTHERS)
+    turns = [life.runs(death, owner) for death, owner in ((ELSEWHERE, "app.w1"), (CRASH, OWN), (CRASH, "app.w1"))]
+    assert turns == ["", "", ""]
+    assert "3 times" in life.runs(CRASH, OWN)
+
+
+def test_a_record_that_is_passed_is_forgotten() -> None:
+    suspects = Suspects(OWN)
+    suspects._death = AMONG_OTHERS
+    suspects.assigned({ROWS: 5}, {ROWS: Label(OWN, Note(7, crashes=2))})
+    suspects.finished(record(7))
+    assert not suspects
+    assert suspects.label(ROWS) == OWN
+    suspects.assigned({ROWS: 8}, {ROWS: Label(OWN, Note(7, crashes=2))})
+    assert not suspects, "the commit is past it"
+
+
+def test_a_death_is_judged_once_however_often_partitions_come_back() -> None:
+    suspects = Suspects(OWN)
+    suspects._death = CRASH
+    noted = {ROWS: Label(OWN, Note(7, is_running=True))}
+    for _ in range(2):  # taken from us before anything was committed
+        suspects.assigned({ROWS: 5}, noted)
+        assert suspects._notes[ROWS].crashes == 1
+    noted = {ROWS: Label.read(suspects.label(ROWS))}
+    suspects.assigned({ROWS: 5}, noted)
+    assert suspects._notes[ROWS].crashes == 1
+
+
+def test_the_processs_own_end_is_its_own_affair(tmp_path: Path) -> None:
+    """A worker that ends because Kafka is away suspects nothing; one whose agent raised does."""
+    for error, expected in ((None, False), (ValueError("no"), True)):
+        suspects = Suspects(OWN)
+        suspects.open(tmp_path)
+        suspects.begun(record(7))
+        if error:
+            suspects.blame(error)
+        suspects.pardon()
+        after = Suspects(OWN)
+        after.open(tmp_path)
+        after.assigned({ROWS: 5}, {ROWS: Label(OWN)})
+        assert (record(7) in after) is expected
+
+
+@pytest.mark.parametrize("label", [Label(""), Label(OWN), Label(OWN, Note(7, 1, 2, True, 'says "no"'))])
+def test_labels_are_read_as_they_were_written(label: Label) -> None:
+    assert Label.read(label.text()) == label
