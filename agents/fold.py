@@ -7,14 +7,16 @@ says so, in the transaction that would have carried the partial; the worker goes
 
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from agents.blocks import Blocks, Table
-from cauce.messages import About, ClientId, decode, encode, join
+from agents.courtesy import Courtesy
+from cauce import tracing
+from cauce.messages import SET_ASIDE, About, ClientId, decode, encode, join
 from queries.columns import as_they_are
 from queries.model import Dataset, Derived, File, Given, Input, Listing, Options, Query, Summary, rows_in
 
@@ -49,38 +51,64 @@ Label = Callable[[pa.Table, str], Awaitable[pa.Table]]  # rows with a column `ov
 
 
 async def fold(
-    events: AsyncIterator[Event], table: Table, datasets: Mapping[str, Dataset], send: Send, label: Label
+    events: AsyncIterator[Event],
+    table: Table,
+    datasets: Mapping[str, Dataset],
+    send: Send,
+    label: Label,
+    courtesy: Courtesy | None = None,
 ) -> None:
-    references = References()
+    references, courtesy = References(), courtesy or Courtesy()
     async for event in events:
         about = About.read(event.headers)
-        dataset = datasets[about.dataset]
-        rows = await readied(about, dataset, event.value, label) if about.kind == "batch" else None
-        folder = Folder(table, dataset, about, event.message.partition, references)
-        match about.kind, rows:
-            case "batch", pa.Table():
-                outgoing = folder.take(rows)
-            case "batch", Exception():
-                outgoing = [folder.fail(query, rows) for query in folder.live_queries()]
-            case "end", _:
-                outgoing = folder.end()
-            case "abort", _:
-                outgoing = folder.abort()
-            case _:
-                raise AssertionError(f"a record of kind {about.kind} on an input topic: a bug")
-        for each in outgoing:
-            await send(each)
+        with tracing.span(f"fold {about.kind}", event.headers, client_id=about.client_id, file=about.subject):
+            dataset = datasets[about.dataset]
+            rows: pa.Table | Exception | None = why_set_aside(event)
+            if about.kind == "batch" and rows is None:
+                rows = await readied(about, dataset, event.value, label, courtesy)
+            folder = Folder(table, dataset, about, event.message.partition, references)
+            for each in folded(folder, about.kind, rows):
+                await send(each)
 
 
-async def readied(about: About, dataset: Dataset, value: bytes, label: Label) -> pa.Table | Exception:
+def folded(folder: "Folder", kind: str, rows: pa.Table | Exception | None) -> list[Outgoing]:
+    match kind, rows:
+        case "batch", pa.Table():
+            return folder.take(rows)
+        case "batch", Exception():
+            return folder.fail_all(rows)
+        case "end", Exception():
+            return [*folder.fail_all(rows), *folder.end()]
+        case "end", _:
+            return folder.end()
+        case "abort", _:
+            return folder.abort()
+        case _:
+            raise AssertionError(f"a record of kind {kind} on an input topic: a bug")
+
+
+class SetAside(Exception):
+    """The record ended the workers that read it, and is not read again."""
+
+
+def why_set_aside(event: Event) -> SetAside | None:
+    reason = event.headers.get(SET_ASIDE)
+    return SetAside(reason.decode()) if reason else None
+
+
+async def readied(
+    about: About, dataset: Dataset, value: bytes, label: Label, courtesy: Courtesy
+) -> pa.Table | Exception:
     """The rows, with labels where their queries need them; or why there are none, which is the session's affair."""
     rows = decode(value)
-    if dataset.file(about.subject).needs == "sentiment":
-        try:
-            rows = await label(rows, Options.from_dict(about.options).model)
-        except Exception as error:  # noqa: BLE001 it fails the queries that need it
-            return error
-    return rows
+    if dataset.file(about.subject).needs != "sentiment":
+        courtesy.busy(about.client_id)
+        return rows
+    await courtesy.give_way(about.client_id)
+    try:
+        return await label(rows, Options.from_dict(about.options).model)
+    except Exception as error:  # noqa: BLE001 it fails the queries that need it
+        return error
 
 
 class References:
@@ -135,8 +163,7 @@ class Folder:
             try:
                 outgoing += self._derive(derived, derived.select(rows, self.options))
             except Exception as error:  # noqa: BLE001 the same
-                readers = self._dataset.queries_of(derived.file.kind)
-                outgoing += [self.fail(query, error) for query in readers if query.name not in self._ledger["failed"]]
+                outgoing += self._fail_readers([derived.file.kind], error)
         return outgoing
 
     def end(self) -> list[Outgoing]:
@@ -171,6 +198,14 @@ class Folder:
         self._delete(query)
         about = replace(self._about, kind="failed", subject=query.name, partition=self._partition, rows=0)
         return Outgoing(PARTIALS, about, json.dumps({"reason": reason}).encode())
+
+    def fail_all(self, error: Exception) -> list[Outgoing]:
+        """Whatever reads this file, or what is derived from it."""
+        return self._fail_readers([self.file.kind, *(derived.file.kind for derived in self._derived())], error)
+
+    def _fail_readers(self, kinds: Iterable[str], error: Exception) -> list[Outgoing]:
+        readers = {query.name: query for kind in kinds for query in self._dataset.queries_of(kind)}
+        return [self.fail(query, error) for name, query in readers.items() if name not in self._ledger["failed"]]
 
     def _fold(self, query: Query, file: File, rows: pa.Table) -> list[Outgoing]:
         """Topics are not in step: rows that are ahead of a file that their fold needs wait for it."""

@@ -16,7 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from agents.blocks import Table
-from agents.fold import PARTIALS, Event, Outgoing, Send
+from agents.fold import PARTIALS, Event, Outgoing, Send, why_set_aside
+from cauce import tracing
 from cauce.messages import About, Answer, ClientId, decode
 from queries.columns import rows_of
 from queries.model import Dataset, Listing, Options, Query, Row, Summary
@@ -42,22 +43,40 @@ async def merge(
 ) -> None:
     async for event in events:
         about = About.read(event.headers)
-        merger = Merger(table, datasets[about.dataset], about, partitions)
-        match about.kind:
-            case "partial":
-                outgoing = merger.partial(event.value)
-            case "more":
-                outgoing = merger.more()
-            case "failed":
-                outgoing = merger.failed(json.loads(event.value)["reason"])
-            case "counted":
-                outgoing = merger.counted(**json.loads(event.value))
-            case "abort":
-                outgoing = merger.abort()
-            case _:
-                raise AssertionError(f"a record of kind {about.kind} among the partials: a bug")
-        for each in outgoing:
-            await (send_answer(each) if isinstance(each, Answer) else send(each))
+        with tracing.span(f"merge {about.kind}", event.headers, client_id=about.client_id, subject=about.subject):
+            merger = Merger(table, datasets[about.dataset], about, partitions)
+            if (set_aside := why_set_aside(event)) and about.kind in ("partial", "more"):
+                outgoing = merger.set_aside(f"{about.subject}: {set_aside}")
+            else:
+                outgoing = merged(merger, about.kind, event.value)
+            for each in outgoing:
+                if isinstance(each, Answer):
+                    await send_answer(each)
+                    tell(each)
+                else:
+                    await send(each)
+
+
+def merged(merger: "Merger", kind: str, value: bytes) -> Iterable[Outcome]:
+    match kind:
+        case "partial":
+            return merger.partial(value)
+        case "more":
+            return merger.more()
+        case "failed":
+            return merger.failed(json.loads(value)["reason"])
+        case "counted":
+            return merger.counted(**json.loads(value))
+        case "abort":
+            return merger.abort()
+        case _:
+            raise AssertionError(f"a record of kind {kind} among the partials: a bug")
+
+
+def tell(answer: Answer) -> None:
+    """Once a query, with its last part; a failed one was told of where it failed."""
+    if answer.state == "done" and answer.part == answer.parts - 1:
+        log.info("query answered", extra={"client_id": answer.client_id, "query": answer.query})
 
 
 class Merger:
@@ -85,13 +104,25 @@ class Merger:
         return self._settle(name, ledger) if self._all_done(ledger) else []
 
     def failed(self, reason: str) -> Iterable[Outcome]:
+        return self._fail(reason, is_partition_done=True)
+
+    def set_aside(self, reason: str) -> Iterable[Outcome]:
+        """A part of a run, or a step of a listing, ends workers: the query fails."""
+        about = self._about
+        if about.kind == "more":
+            is_gone = not self._all_done(self._ledger(about.subject))  # its session has ended meanwhile
+            return [] if is_gone else self._fail(reason, is_partition_done=False)
+        return self._fail(reason, is_partition_done=about.runs > 0 and about.part == about.parts - 1)
+
+    def _fail(self, reason: str, *, is_partition_done: bool) -> Iterable[Outcome]:
         """The first to fail is the answer; the others are waited for, so that nothing is left behind."""
         name = self._about.subject
         ledger = self._ledger(name)
         first = not ledger["failed"]
         self._forget_parts(name, ledger)
         ledger["failed"] = True
-        ledger["done"].append(self._about.partition)
+        if is_partition_done:
+            ledger["done"].append(self._about.partition)
         if self._all_done(ledger):
             self._forget(name)
         else:

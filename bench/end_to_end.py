@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import peers
+from bench.peers import Spent
 from infra import keeper
 from infra.generate.datasets import GENERATORS
 from infra.services import Shape
@@ -33,15 +34,15 @@ class Run:
 
     rows: int
     size_bytes: int
-    seconds: dict[str, float]  # to each answer
+    answers: dict[str, Spent]  # until each of them
     upload_seconds: float
     peaks: dict[str, int]  # resident bytes, by process
     cpu_seconds: dict[str, float]  # spent during the session, by process
     labelled: int = 0  # films that a model has read
 
     @property
-    def total(self) -> float:
-        return max(self.seconds.values())
+    def total(self) -> Spent:
+        return max(self.answers.values())
 
 
 @dataclass(slots=True)
@@ -49,7 +50,7 @@ class Figures:
     dataset: str
     run: Run
     small: Run
-    duckdb: dict[str, float]  # by what it answers
+    duckdb: dict[str, Spent]  # by what it answers
     faust_rate: float | None = None
     model_seconds: float | None = None
 
@@ -61,7 +62,7 @@ def bench(dataset: str, rows: int, shape: Shape, folder: Path | None, *, faust: 
     with tempfile.TemporaryDirectory(prefix="cauce-bench-") as scratch:
         data = folder or generated(dataset, rows, Path(scratch))
         small_data = generated(dataset, SMALL, Path(scratch))
-        duckdb = peers.duckdb_seconds(dataset, data)  # first: it warms the file cache for both
+        duckdb = peers.duckdb_spent(dataset, data)  # first: it warms the file cache for both
         home = Path(scratch) / "home"
         keeper.detach(home, shape, leash=True)
         try:
@@ -79,6 +80,8 @@ def bench(dataset: str, rows: int, shape: Shape, folder: Path | None, *, faust: 
 
 def generated(dataset: str, rows: int, scratch: Path) -> Path:
     folder = scratch / f"{dataset}-{rows}"
+    if folder.exists():  # the large one may be as small as the small one
+        return folder
     folder.mkdir()
     GENERATORS[dataset](folder, rows, 1, lambda file, all_rows, done: None)
     return folder
@@ -89,7 +92,12 @@ def one_session(dataset: str, data: Path, rows: int, home: Path) -> Run:
     processes = {f"{each['role']} {each['index']}": each["pid"] for each in status["processes"]}
     before = {name: cpu_seconds(pid) for name, pid in processes.items()}
     own_before, began = time.process_time(), time.monotonic()
-    seconds = {}
+
+    def spent() -> dict[str, float]:
+        of_processes = {name: cpu_seconds(pid) - before[name] for name, pid in processes.items()}
+        return of_processes | {"client": time.process_time() - own_before}
+
+    answers = {}
     with Client(status["gateways"]) as client, client.open(dataset) as session:
         uploading = Uploading(session, data)
         uploading.start()
@@ -97,19 +105,18 @@ def one_session(dataset: str, data: Path, rows: int, home: Path) -> Run:
             if query.state != "done":
                 raise SystemExit(f"{query.query} failed: {query.reason}")
             session.save_answer(query.query, home / f"{query.query}.csv")
-            seconds[query.query] = time.monotonic() - began
+            answers[query.query] = Spent(time.monotonic() - began, sum(spent().values()))
         uploading.join()
         if uploading.failed:
             raise uploading.failed
         stages = {stage.kind: stage for stage in session.state().files}
-    cpu = {name: cpu_seconds(pid) - before[name] for name, pid in processes.items()}
     return Run(
         rows=rows,
         size_bytes=sum(file.stat().st_size for file in data.rglob("*.csv")),
-        seconds=seconds,
+        answers=answers,
         upload_seconds=uploading.ended_at - began,
         peaks={name: peak_bytes(pid) for name, pid in processes.items()},
-        cpu_seconds=cpu | {"client": time.process_time() - own_before},
+        cpu_seconds=spent(),
         labelled=(stages["overviews"].folded or 0) if "overviews" in stages else 0,
     )
 
@@ -149,7 +156,7 @@ def show(figures: Figures, console: Console) -> None:
     console.print(f"{figures.dataset}: {size}; uploaded after {run.upload_seconds:.1f} s")
     console.print(answers_table(figures))
     if figures.faust_rate:
-        ours = run.rows / run.total
+        ours = run.rows / run.total.seconds
         console.print(
             f"rows/s to the last answer: {ours:,.0f}; vanilla Faust, one record a row, at least once: "
             f"{figures.faust_rate:,.0f}; ours is {ours / figures.faust_rate:,.0f} ×"
@@ -164,16 +171,16 @@ def show(figures: Figures, console: Console) -> None:
 
 
 def answers_table(figures: Figures) -> Table:
-    table = Table("answer", "ours, s", "DuckDB, s", "ratio", title="client start to answer", title_justify="left")
-    for query, seconds in sorted(figures.run.seconds.items()):
+    table = Table("answer", "s", "DuckDB", "ratio", "CPU s", "DuckDB", "ratio", title="client start to answer")
+    for query, ours in [*sorted(figures.run.answers.items()), ("all", figures.run.total)]:
         peer = figures.duckdb.get(query)
-        table.add_row(query, f"{seconds:.2f}", *compared(seconds, peer))
-    table.add_row("all", f"{figures.run.total:.2f}", *compared(figures.run.total, figures.duckdb.get("all")))
+        by_clock = compared(ours.seconds, peer.seconds if peer else None)
+        table.add_row(query, *by_clock, *compared(ours.cpu_seconds, peer.cpu_seconds if peer else None))
     return table
 
 
-def compared(seconds: float, peer: float | None) -> tuple[str, str]:
-    return (f"{peer:.2f}", f"{seconds / peer:.2f} ×") if peer else ("", "")
+def compared(ours: float, peer: float | None) -> tuple[str, str, str]:
+    return (f"{ours:.2f}", f"{peer:.2f}", f"{ours / peer:.2f} ×") if peer else (f"{ours:.2f}", "", "")
 
 
 def memory_table(runs: Sequence[Run]) -> Table:
@@ -189,9 +196,11 @@ def as_json(figures: Figures) -> Mapping[str, Any]:
         "dataset": figures.dataset,
         "rows": run.rows,
         "bytes": run.size_bytes,
-        "seconds": run.seconds,
+        "seconds": {query: spent.seconds for query, spent in run.answers.items()},
+        "cpu_seconds_until": {query: spent.cpu_seconds for query, spent in run.answers.items()},
         "upload_seconds": run.upload_seconds,
-        "duckdb_seconds": figures.duckdb,
+        "duckdb_seconds": {what: spent.seconds for what, spent in figures.duckdb.items()},
+        "duckdb_cpu_seconds": {what: spent.cpu_seconds for what, spent in figures.duckdb.items()},
         "faust_rows_a_second": figures.faust_rate,
         "model_seconds": figures.model_seconds,
         "cpu_seconds": run.cpu_seconds,

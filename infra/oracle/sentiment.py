@@ -58,6 +58,7 @@ class Sentiment:
     def _session(self) -> Any:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.disable_quant_qdq", "1")  # as workers do: the seventh digit differs
         return onnxruntime.InferenceSession(
             str(self.folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
         )

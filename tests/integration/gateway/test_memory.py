@@ -44,7 +44,7 @@ def test_a_file_of_200_mib_needs_no_more_than_a_small_one(new_replica: NewReplic
             timeout=500,
         )
         assert answer.status_code in (204, 422), answer.text  # the last row is cut off wherever the file ends
-        assert visit.show()["uploads"][0]["rows"] > 9_000  # of 10,240; those parsed with the cut one are not kept
+        assert visit.show()["uploads"][0]["rows"] > 6_900  # of 10,240: the last transaction, 64 MiB at most, is lost
         print("MiB resident:", [size // MIB for size in resident])
         assert max(resident) < 400 * MIB
         assert resident[-1] - resident[len(resident) // 4] < 64 * MIB  # it does not grow on the way

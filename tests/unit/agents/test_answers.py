@@ -137,6 +137,46 @@ def test_a_model_that_cannot_be_loaded_fails_the_query_that_needs_it(folder: Pat
     assert world.states == [{}] * 3
 
 
+POISON = [
+    ("movies", "movies", "batch", {1, 2, 3, 4, 5}),  # all that read films, or the overviews taken from them
+    ("movies", "ratings", "batch", {3}),
+    ("movies", "overviews", "batch", {5}),
+    ("movies", "credits", "end", {4}),
+    ("movies", "movies", "end", {1, 2, 3, 4, 5}),
+    ("movies", "partials", "partial", {1, 2, 3, 4, 5}),
+    ("flights", "airports", "batch", {2}),
+    ("flights", "partials", "more", {1, 2}),
+]
+
+
+@pytest.mark.parametrize(("dataset", "topic", "kind", "fail"), POISON)
+def test_a_record_that_was_set_aside_fails_the_queries_that_needed_it_and_nothing_else(
+    dataset: str,
+    topic: str,
+    kind: str,
+    fail: set[int],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agents.merge.STEP_ROWS", 50)  # so that there are steps
+    folder = generated(dataset, tmp_path_factory)
+    world = World(DATASETS[dataset], 3, random.Random(6), label)
+    world.poison = lambda where, about: (where, about.kind, about.client_id) == (topic, kind, ADA)
+    world.upload(ADA, folder, Options())
+    world.upload(BRUNO, folder, Options())
+    world.run()
+    expected = ORACLES[dataset].answer(folder, "us", label_of).files
+    for query in DATASETS[dataset].queries:
+        told = world.answers[ADA, query.name][-1]
+        if int(query.name[-1]) in fail:
+            assert (told.state, "it bit" in told.reason) == ("failed", True)
+        else:
+            assert world.files(ADA)[query.name].encode() == expected[f"{query.name}.csv"]
+    assert {f"{name}.csv": text.encode() for name, text in world.files(BRUNO).items()} == expected
+    assert world.states == [{}] * 3
+    assert world.merges == {}
+
+
 def test_what_ends_while_a_model_is_at_work_stays_ended(folder: Path) -> None:
     """Two agents share the ledger of a client. The model takes its time, and fails, while another file ends."""
     expected = oracle.answer(folder, "us", label_of).files

@@ -1,7 +1,9 @@
 """Names from Python literals: the rules, and that the fast way never differs from the exact one."""
 
+import ast
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from queries.literals import LONGEST, names, names_exact, names_fast
+from queries.literals import LONGEST, MOST_MARKS, marks, names, names_exact, names_fast
 
 REAL = """[{'id': 16, 'name': 'Animation'}, {'id': 35, 'name': "Int'l"}, {'id': -1, 'a_b': None, 'name': 'Ünï'}]"""
 
@@ -161,6 +163,67 @@ def test_the_fast_way_vouches_only_for_what_the_exact_way_gives(text: str) -> No
     fast = names_fast(text)
     assert fast is None or fast == names_exact(text)
     assert names(text) == names_exact(text)
+
+
+USUAL = "{'cast_id': 14, 'character': 'Woody (voice)', 'gender': 2, 'id': 31, 'name': 'Tom Hanks', 'order': 0}, "
+DENSE = {
+    "numbers": "1,",
+    "minus": "-1,",
+    "complex": "1+1j,",
+    "dicts": "{},",
+    "tuples": "(),",
+    "texts": "'',",
+    "names": "a,",
+    "calls": "a(),",
+    "f-strings": "f'{a}',",
+    "or": "0or ",
+    "compared": "1<",
+    "in": "0in ",
+    "pairs": "{'name':1},",
+    "commented": "#'\n1,",
+    "quoted": """'''a'b''',1,""",
+}
+
+
+def filled(piece: str, length: int) -> str:
+    return "[" + piece * ((length - 3) // len(piece)) + "1]"
+
+
+def seconds(text: str) -> float:
+    """The best of three: whatever else the machine does takes longer, never shorter."""
+    taken = []
+    for _ in range(3):
+        began = time.process_time()
+        names(text)
+        taken.append(time.process_time() - began)
+    return min(taken)
+
+
+@pytest.mark.parametrize("dense", DENSE)
+def test_no_text_holds_the_parser_many_times_as_long_as_a_usual_one(dense: str) -> None:
+    """Without a bound on the marks it was 200 times and more, and half a second; the longest that is parsed, too."""
+    usual = seconds(f"[{(USUAL * (LONGEST // len(USUAL)))[:-2]}]")
+    longest = next(size for size in range(LONGEST, 0, -4096) if marks(filled(DENSE[dense], size)) <= MOST_MARKS)
+    assert seconds(filled(DENSE[dense], LONGEST)) < 60 * usual
+    assert seconds(filled(DENSE[dense], longest)) < 60 * usual
+
+
+def test_a_usual_list_is_read_up_to_the_longest_text_with_escapes_in_it_too() -> None:
+    entries = r"{'name': 'T\xe9o \u00f1 \t\\'}, {'id': 1, 'name': " + r'"O\"Hara"}, '
+    text = f"[{(entries * (LONGEST // len(entries)))[:-2]}]"
+    assert names(text)[:2] == ["Téo ñ \t\\", 'O"Hara']
+    assert len(names(text)) == 2 * (LONGEST // len(entries))
+    assert marks(text) > MOST_MARKS
+
+
+def test_marks_are_no_fewer_than_the_nodes_that_they_stand_for() -> None:
+    for dense in DENSE.values():
+        text = filled(dense, 4096)
+        try:
+            nodes = sum(isinstance(node, ast.expr) for node in ast.walk(ast.parse(text, mode="eval")))
+        except SyntaxError:
+            continue
+        assert nodes <= 2 * marks(text) + 2
 
 
 @settings(deadline=None)  # this machine may be busy
