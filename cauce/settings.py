@@ -56,12 +56,27 @@ class Settings(BaseSettings):
     secret: SecretStr | None = Field(
         None, min_length=16, description="signs the tokens of sessions; the same for every gateway, and kept"
     )
+    gateways: tuple[str, ...] = Field(
+        (), description="as JSON: the URLs of all gateways, for the page to go on at another one; only they may ask us"
+    )
+    supervisors: tuple[str, ...] = Field((), description="as JSON: their URLs, for the page's view of the cluster")
     session_ttl_seconds: float = Field(7200, gt=0, description="a session ends when nothing happened for so long")
+    gateway_tls_certificate: Path | None = Field(None, description="PEM file; with it and its key, HTTPS only")
+    gateway_tls_key: Path | None = Field(None, description="PEM file of that certificate's key (PKCS#8)")
+    gateway_tls_key_password: SecretStr | None = None
+    allowed_models: str = Field(
+        "tiny-sentiment,distilbert/distilbert-base-uncased-finetuned-sst-2-english",
+        description="sentiment models that a client may ask for, with commas between; workers may fetch and run them",
+    )
     max_sessions: int = Field(1000, ge=1, description="at once, of all gateways together; more are told to wait")
     live_uploads: int = Field(32, ge=1, le=500, description="at once, per gateway; a few MiB and a producer each")
     max_upload_bytes: int = Field(64 << 30, ge=1, description="the largest file that is taken")
+    max_files: int = Field(2000, ge=1, description="of one session, in all of its folders together")
+    session_requests_per_second: float = Field(100, gt=0, description="of each session, per gateway; more: 429")
+    new_sessions_per_second: float = Field(100, gt=0, description="of all clients together, per gateway; more: 429")
     upload_idle_seconds: float = Field(30, gt=0, description="after which a silent upload gives its producer back")
     upload_floor_bytes: int = Field(1024, ge=1, description="per second: a request that is slower over 30 s is ended")
+    trace: str | None = Field(None, description="where spans go: http://collector:4318, file:PATH; needs cauce[trace]")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
@@ -87,6 +102,11 @@ class Settings(BaseSettings):
     @property
     def worker_folder(self) -> Path:
         return self.worker_data or self.home / "workers" / self.worker_id
+
+    @property
+    def gateway_folder(self) -> Path:
+        """Hints only: a gateway that finds it empty, or cannot write there, does the same."""
+        return self.home / "gateways" / str(self.gateway_port)
 
     def kafka_client(self) -> dict[str, str]:
         """What every librdkafka client of every process starts from: where Kafka is and how to be let in."""

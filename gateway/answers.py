@@ -7,21 +7,27 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
 
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from cauce.messages import Answer, ClientId, from_json
 from cauce.topics import ANSWERS
 from gateway.follow import read_at
+from gateway.limits import AtOnce
 from gateway.problems import Problem, later
 from gateway.sessions import describe, find_query, query_state
 from gateway.shared import Shared, dataset_of, session_of
 from gateway.view import AnswerPlaces
 
 COMMENT_SECONDS: Final = 10.0
-STREAMS: Final = 16  # answers read at once; each has a consumer of its own
+STREAMS: Final = 32  # answers read at once; each has a consumer of its own
+STREAMS_OF_ONE: Final = 8  # of these, for one session: a browser has six connections to a host
+LISTENERS: Final = 16  # event streams of one session
 POLL_AGAIN_SECONDS: Final = 1
 RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
@@ -36,6 +42,7 @@ class Download:
     start: int
     end: int
     size: int
+    held: contextlib.AsyncExitStack  # to be closed by whoever sends it, whatever happens
 
     @property
     def is_whole(self) -> bool:
@@ -46,6 +53,18 @@ class Download:
         return (
             headers if self.is_whole else headers | {"Content-Range": f"bytes {self.start}-{self.end - 1}/{self.size}"}
         )
+
+
+class Stream(StreamingResponse):
+    """Gives back what is held for it, also where nobody takes even its first byte: its generator does not run then."""
+
+    def __init__(self, content: AsyncIterator[bytes], held: contextlib.AsyncExitStack, **options: Any) -> None:
+        super().__init__(content, **options)
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._held:
+            await super().__call__(scope, receive, send)
 
 
 def byte_range(wanted: str, size: int) -> tuple[int, int]:
@@ -65,6 +84,8 @@ class Answers:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._streams = asyncio.Semaphore(STREAMS)
+        self._downloads = AtOnce(STREAMS_OF_ONE, "downloads")
+        self._listeners = AtOnce(LISTENERS, "event streams")
 
     async def csv(self, client_id: ClientId, name: str, wanted: str) -> "Download":
         """The answer, or what the header `Range` wants of it. Errors are raised before the first byte."""
@@ -81,15 +102,14 @@ class Answers:
         places = client.answers[name]
         start, end = byte_range(wanted, places.size_bytes)
         parts = self._read(places, start, end)
-        await self._streams.acquire()
-        try:
+        async with contextlib.AsyncExitStack() as held:
+            held.enter_context(self._downloads.one(client_id))
+            await held.enter_async_context(self._streams)
+            held.push_async_callback(asyncio.to_thread, parts.close)
             first = await asyncio.to_thread(next, parts, b"")
-        except BaseException:
-            self._streams.release()
-            raise
-        return Download(self._stream(first, parts), start, end, places.size_bytes)
+            return Download(stream(first, parts), start, end, places.size_bytes, held.pop_all())
 
-    def _read(self, places: AnswerPlaces, start: int, end: int) -> Iterator[bytes]:
+    def _read(self, places: AnswerPlaces, start: int, end: int) -> Generator[bytes]:
         """The bytes from `start` to before `end`. Only the parts that hold them are read."""
         begins = list(accumulate((places.sizes[part] for part in range(places.parts)), initial=0))
         wanted = [part for part in range(places.parts) if begins[part] < end and begins[part + 1] > start]
@@ -103,20 +123,13 @@ class Answers:
                 text = from_json(Answer, value).csv.encode()
                 yield text[max(start - begins[part], 0) : end - begins[part]]
 
-    async def _stream(self, first: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-        try:
-            part: bytes | None = first
-            while part is not None:
-                yield part
-                part = await asyncio.to_thread(next, parts, None)
-        finally:
-            self._streams.release()
-            await asyncio.to_thread(parts.close)  # type: ignore[attr-defined]  # a generator
-
-    async def events(self, client_id: ClientId) -> AsyncIterator[bytes]:
+    async def events(self, client_id: ClientId) -> Stream:
         """What is, then every change; ends with the session or the gateway."""
         await self._shared.client(client_id)
-        return self._events(client_id)
+        held = contextlib.AsyncExitStack()
+        held.enter_context(self._listeners.one(client_id))
+        no_store = {"Cache-Control": "no-store"}
+        return Stream(self._events(client_id), held, media_type="text/event-stream", headers=no_store)
 
     async def _events(self, client_id: ClientId) -> AsyncIterator[bytes]:
         told: Parts = {}
@@ -144,6 +157,13 @@ class Answers:
             | {("upload", upload["id"]): dumped(upload) for upload in uploads}
             | {("query", query["query"]): dumped(query) for query in queries}
         )
+
+
+async def stream(first: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    part: bytes | None = first
+    while part is not None:
+        yield part
+        part = await asyncio.to_thread(next, parts, None)
 
 
 async def happened(*events: asyncio.Event) -> bool:

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 from fastapi import APIRouter, FastAPI, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.middleware.cors import CORSMiddleware
 
 from cauce.errors import ConfigError
 from cauce.messages import ClientId, UploadId
@@ -16,15 +17,20 @@ from cauce.provision import ensure_our_topics
 from cauce.settings import Settings
 from cauce.tokens import Tokens
 from cauce.topics import ANSWERS, SESSIONS, UPLOADS
-from gateway import pages, problems, tus
-from gateway.answers import Answers
+from gateway import overview, pages, problems, site, tus
+from gateway.answers import Answers, Stream
+from gateway.hazards import Hazards
+from gateway.limits import Rates
+from gateway.lookout import Lookout
 from gateway.metrics import Metrics
+from gateway.overview import Overview
 from gateway.problems import Problem
 from gateway.publish import Notes
 from gateway.seats import Seats
-from gateway.sessions import Sessions, describe, summarise
-from gateway.shared import Shared
+from gateway.sessions import Sessions, describe, find_query, summarise
+from gateway.shared import Shared, dataset_of, session_of
 from gateway.shim import Shim
+from gateway.site import Site
 from gateway.uploads import Uploads
 from gateway.view import View
 from queries.model import DEFAULT_MODEL, Options
@@ -72,19 +78,28 @@ async def end_session(request: Request) -> Response:
 
 
 @router.get("/sessions/{client_id}/events", summary="server-sent events: upload, query, session")
-async def events(request: Request) -> StreamingResponse:
+async def events(request: Request) -> Stream:
     answers: Answers = request.app.state.answers
-    stream = await answers.events(request.app.state.shared.caller(request))
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    return await answers.events(request.app.state.shared.caller(request))
 
 
 @router.get("/sessions/{client_id}/answers/{query}", summary="the answer of a query, as CSV")
-async def show_answer(request: Request, query: str) -> StreamingResponse:
+async def show_answer(request: Request, query: str, ticket: str = "") -> Stream:
     answers: Answers = request.app.state.answers
-    client_id = request.app.state.shared.caller(request)
+    shared: Shared = request.app.state.shared
+    client_id = shared.ticket_holder(request, query, ticket) if ticket else shared.caller(request)
     download = await answers.csv(client_id, query, request.headers.get("range", ""))
     status = 200 if download.is_whole else 206
-    return StreamingResponse(download.stream, status, headers=download.headers(), media_type="text/csv")
+    headers = {**download.headers(), "Content-Disposition": f'attachment; filename="{query}.csv"'}
+    return Stream(download.stream, download.held, status_code=status, headers=headers, media_type="text/csv")
+
+
+@router.post("/sessions/{client_id}/answers/{query}/ticket", summary="an address for one download, good for a minute")
+async def issue_ticket(request: Request, query: str) -> dict[str, Any]:
+    shared: Shared = request.app.state.shared
+    client_id = shared.caller(request)
+    find_query(dataset_of(session_of(await shared.client(client_id))), query)
+    return {"href": f"/sessions/{client_id}/answers/{query}?ticket={shared.ticket(client_id, query)}"}
 
 
 @router.post("/sessions/{client_id}/folders/{kind}/complete", summary="say that all files of a folder were sent")
@@ -178,6 +193,8 @@ def build(settings: Settings) -> FastAPI:
         pool = ThreadPoolExecutor(2 * settings.live_uploads + 32, thread_name_prefix="gateway")
         asyncio.get_running_loop().set_default_executor(pool)
         await asyncio.to_thread(ensure_our_topics, settings)
+        hazards = Hazards(settings.gateway_folder, f"gateway {settings.gateway_port}")
+        hazards.catch_crashes()
         shared = Shared(
             settings,
             View(settings),
@@ -185,17 +202,28 @@ def build(settings: Settings) -> FastAPI:
             tokens,
             Notes(settings.kafka_client()),
             metrics,
+            hazards,
             app.state.stopping,
+            Rates(settings.session_requests_per_second, "requests of this session (CAUCE_SESSION_REQUESTS_PER_SECOND)"),
         )
         async with running(app, shared):
             yield
 
     app = FastAPI(title="Cauce", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.stopping = asyncio.Event()
-    app.include_router(router)
-    app.include_router(pages.router)
+    app.state.site = Site(settings)
+    for each in (router, pages.router, site.router, overview.router):
+        app.include_router(each)
     problems.install(app)
     app.add_middleware(Shim, metrics=metrics)
+    if settings.gateways:  # a page of any of them goes on here when that one is lost
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.gateways,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=["Location", "Retry-After", "Content-Range", *tus.HEADERS],
+        )
     return app
 
 
@@ -205,11 +233,15 @@ async def running(app: FastAPI, shared: Shared) -> AsyncIterator[None]:
     app.state.uploads = Uploads(shared)
     app.state.sessions = Sessions(shared)
     app.state.answers = Answers(shared)
+    lookout = Lookout(shared.settings)
+    app.state.overview = Overview(shared, lookout)
+    shared.metrics.now("cauce_lso_stalls", "partitions where a transaction hangs", lambda: len(lookout.seen.stalls))
+    shared.metrics.now("cauce_lso_stall_seconds", "the longest of them", lookout.longest_stall)
     shared.metrics.now("cauce_gateway_sessions", "known here", lambda: shared.view.sessions)
     shared.metrics.now("cauce_gateway_live_uploads", "with a producer here", lambda: shared.seats.live)
     shared.metrics.now("cauce_gateway_ready", "1 when /readyz says so", lambda: not shared.view.why_not_ready())
     shared.view.start()
-    chores = [shared.view.probe(), shared.seats.reap(), app.state.sessions.sweep()]
+    chores = [shared.view.probe(), shared.seats.reap(), app.state.sessions.sweep(), lookout.watch()]
     tasks = [asyncio.create_task(chore) for chore in chores]
     try:
         yield

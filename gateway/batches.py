@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from cauce import tracing
 from cauce.messages import ROWS_PER_BATCH, About, ClientId, Kind, Upload, UploadId, encode, to_json
 from cauce.topics import UPLOADS
 from gateway.publish import Record
@@ -51,21 +52,21 @@ class Scribe:
     def _batches(self, file: File, table: pa.Table, partition: int) -> Iterator[Record]:
         for rows in pieces(table):
             about = self._about("batch", file.kind, rows=rows_in(rows))
-            yield Record(self.prefix + file.kind, partition, self.client_id, encode(rows), about.headers())
+            yield self._record(file, partition, encode(rows), about)
 
     def ends(self, file: File, upload: Upload) -> Iterator[Record]:
         """To every partition, in the transaction with the last rows, or behind all of them: nothing can follow."""
         value = json.dumps({"rows": upload.rows, "rejected": dict(upload.rejected), "sent": upload.sent}).encode()
         about = self._about("end", file.kind)
         for partition in range(self.partitions):
-            yield Record(self.prefix + file.kind, partition, self.client_id, value, about.headers())
+            yield self._record(file, partition, value, about)
 
     def aborts(self) -> Iterator[Record]:
         """To the topics that we write; workers forward them behind what they made of these rows."""
         for file in self.dataset.files:
             about = self._about("abort", file.kind)
             for partition in range(self.partitions):
-                yield Record(self.prefix + file.kind, partition, self.client_id, b"{}", about.headers())
+                yield self._record(file, partition, b"{}", about)
 
     def progress(self, upload: Upload) -> Record:
         return self._upload_record(upload.upload_id, to_json(upload))
@@ -76,6 +77,10 @@ class Scribe:
     def _upload_record(self, upload_id: UploadId, value: bytes | None) -> Record:
         partition = home_partition(self.client_id, self.partitions)
         return Record(self.prefix + UPLOADS.name, partition, f"{self.client_id}/{upload_id}", value)
+
+    def _record(self, file: File, partition: int, value: bytes, about: About) -> Record:
+        headers = [*about.headers(), *tracing.record_headers()]
+        return Record(self.prefix + file.kind, partition, self.client_id, value, headers)
 
     def _about(self, kind: Kind, subject: str, rows: int = 0) -> About:
         return About(kind, self.client_id, self.dataset.name, subject, rows=rows, options=self.options)

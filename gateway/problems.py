@@ -35,6 +35,8 @@ TITLES: Final = {
     "not-ready": "The answer is not ready yet",
     "tus-version": "Another version of tus",
     "too-big": "More bytes than are taken",
+    "too-many": "More of them than are taken",
+    "too-often": "Too many requests",
     "media-type": "Another content type is wanted",
     "bad-file": "The file cannot be used",
     "bad-value": "A value is not allowed",
@@ -76,7 +78,7 @@ def later(status: int, kind: str, detail: str, seconds: float = RETRY_SECONDS, *
     return Problem(status, kind, detail, {"Retry-After": str(max(1, round(seconds)))}, **fields)
 
 
-def from_error(error: CauceError) -> Problem:
+def from_error(error: CauceError, client_id: str | None = None) -> Problem:
     match error:
         case BadUpload():
             fields = {name: getattr(error, name, None) for name in ("file", "line", "column")}
@@ -84,10 +86,10 @@ def from_error(error: CauceError) -> Problem:
         case Fenced():
             return later(423, "moved", "another request took this upload over; HEAD says how far it is, resume there")
         case BrokerUnavailable() | CommitUncertain():
-            log.warning("request put off", extra={"reason": str(error)})
+            log.warning("request put off", extra={"client_id": client_id, "reason": str(error)})
             return later(503, "no-kafka", f"{error}; HEAD says what was kept, resume there")
         case _:
-            log.error("unexpected error", exc_info=error)
+            log.error("unexpected error", exc_info=error, extra={"client_id": client_id})
             return Problem(500, "unexpected", "this is a fault of the gateway and was logged; try again later")
 
 
@@ -110,7 +112,7 @@ async def _problem(request: Request, error: Exception) -> Response:
 
 async def _cauce(request: Request, error: Exception) -> Response:
     assert isinstance(error, CauceError)
-    return answer(from_error(error))
+    return answer(from_error(error, request.path_params.get("client_id")))
 
 
 async def _validation(request: Request, error: Exception) -> Response:
@@ -140,5 +142,6 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    log.error("request failed", exc_info=error, extra={"method": request.method, "path": request.url.path})
+    about = {"client_id": request.path_params.get("client_id"), "method": request.method, "path": request.url.path}
+    log.error("request failed", exc_info=error, extra=about)
     return answer(Problem(500, "unexpected", "this is a fault of the gateway and was logged; try again later"))

@@ -19,6 +19,7 @@ from cauce.messages import ClientId, Session, Upload, UploadId, to_json
 from cauce.tokens import new_client_id
 from cauce.topics import KEPT_MS, SESSIONS, UPLOADS
 from gateway.batches import home_partition
+from gateway.limits import Rates
 from gateway.problems import Problem, later
 from gateway.publish import Publisher, Record
 from gateway.shared import Shared, dataset_of, session_of
@@ -37,10 +38,16 @@ class Sessions:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._view = shared.view
+        self._rates = Rates(shared.settings.new_sessions_per_second, "new sessions (CAUCE_NEW_SESSIONS_PER_SECOND)")
 
     async def open(self, dataset: str, options: Options) -> dict[str, Any]:
         if dataset not in DATASETS:
             raise Problem(422, "bad-value", f"dataset {dataset!r} is not known; known are {', '.join(DATASETS)}")
+        allowed = [model.strip() for model in self._shared.settings.allowed_models.split(",")]
+        if options.model not in allowed:
+            detail = f"model {options.model!r} is not one of {', '.join(allowed)} (CAUCE_ALLOWED_MODELS)"
+            raise Problem(422, "bad-value", detail)
+        self._rates.take("all")
         most = self._shared.settings.max_sessions
         if self._view.sessions >= most:
             raise later(
@@ -57,16 +64,7 @@ class Sessions:
             "expires_at": expires_at,
             "dataset": dataset,
             "options": dict(session.options),
-            "files": [
-                {
-                    "kind": file.kind,
-                    "filename": file.filename,
-                    "columns": list(file.columns),
-                    "folder": file.is_folder,
-                    "after": list(file.after),
-                }
-                for file in DATASETS[dataset].files
-            ],
+            "files": [describe_kind(file) for file in DATASETS[dataset].files],
             "queries": [query.name for query in DATASETS[dataset].queries],
             "uploads": f"/sessions/{session.client_id}/uploads",
             "events": f"/sessions/{session.client_id}/events",
@@ -131,6 +129,16 @@ class Sessions:
         partition = home_partition(client_id, settings.partitions)
         value = to_json(session) if session else None
         return Record(settings.topic_prefix + SESSIONS.name, partition, client_id, value)
+
+
+def describe_kind(file: File) -> dict[str, Any]:
+    return {
+        "kind": file.kind,
+        "filename": file.filename,
+        "columns": list(file.columns),
+        "folder": file.is_folder,
+        "after": list(file.after),
+    }
 
 
 def describe(client: Client, expires_at: float) -> dict[str, Any]:

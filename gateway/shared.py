@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 from email.utils import formatdate
+from typing import Final
 
 from fastapi import Request
 
@@ -12,6 +13,8 @@ from cauce.settings import Settings
 from cauce.tokens import OPERATOR, BadToken, Tokens
 from cauce.topics import SESSIONS
 from gateway.batches import Scribe
+from gateway.hazards import Hazards
+from gateway.limits import Rates
 from gateway.metrics import Metrics
 from gateway.problems import Problem
 from gateway.publish import Notes
@@ -19,6 +22,8 @@ from gateway.seats import Seats
 from gateway.view import Client, View
 from queries.datasets import DATASETS
 from queries.model import Dataset
+
+TICKET_SECONDS: Final = 60.0  # from the click to the first byte
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +34,16 @@ class Shared:
     tokens: Tokens
     notes: Notes
     metrics: Metrics
+    hazards: Hazards
     stopping: asyncio.Event
+    rates: Rates
 
     def caller(self, request: Request) -> ClientId:
-        """The client whose token came along; it must be the one whose session the path names."""
+        """The client whose token came along; it must be the one whose session the path names, and not ask too often."""
         client_id = self._whose(request)
         if client_id != request.path_params["client_id"] or client_id == OPERATOR:
             raise Problem(403, "not-yours", "the token is valid, but not for the session in this path")
+        self.rates.take(client_id)
         return ClientId(client_id)
 
     def _whose(self, request: Request) -> str:
@@ -43,6 +51,21 @@ class Shared:
             return self.tokens.check(request.headers.get("authorization", ""), time.time())
         except BadToken as error:
             raise Problem(401, "no-token", str(error), {"WWW-Authenticate": "Bearer"}) from None
+
+    def ticket(self, client_id: ClientId, query: str) -> str:
+        """For one answer and a minute: it stands in an address, where a token must not."""
+        return self.tokens.issue(f"{client_id}/{query}", time.time() + TICKET_SECONDS)
+
+    def ticket_holder(self, request: Request, query: str, ticket: str) -> ClientId:
+        try:
+            subject = self.tokens.check(f"Bearer {ticket}", time.time())
+        except BadToken:
+            raise Problem(401, "no-token", "this ticket has expired or was not made here; ask for another") from None
+        client_id = request.path_params["client_id"]
+        if subject != f"{client_id}/{query}":
+            raise Problem(403, "not-yours", "the ticket is valid, but not for the answer in this path")
+        self.rates.take(client_id)
+        return ClientId(client_id)
 
     def operator(self, request: Request) -> None:
         """Only who has the gateways' secret may look at all sessions."""

@@ -19,6 +19,9 @@ EXTENSIONS: Final = "creation,checksum,termination,expiration"
 CONTENT_TYPE: Final = "application/offset+octet-stream"
 CHECKSUMMED_BYTES: Final = 8 << 20  # taken whole or not at all, so held in memory
 NAME_LENGTH: Final = 255
+METADATA_LENGTH: Final = 4096  # of the header: a name of 255 signs of four bytes has 1,360, its kind a few more
+SHOWN_LENGTH: Final = 80  # of what a client sent, in a message
+HEADERS: Final = ("Tus-Resumable", "Upload-Offset", "Upload-Length", "Upload-Expires")  # that a script has to see
 
 
 def sha1(data: bytes) -> bytes:
@@ -60,10 +63,15 @@ def require_version(headers: Headers) -> None:
         )
 
 
+def shown(text: str) -> str:
+    """What a client sent, to be told back: on one line, and not at any length."""
+    return repr(text[:SHOWN_LENGTH] + "…" if len(text) > SHOWN_LENGTH else text)
+
+
 def number(headers: Headers, name: str) -> int:
     text = headers.get(name, "")
     if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise Problem(400, "bad-request", f"header {name}: wanted is a number of bytes, got {text!r}")
+        raise Problem(400, "bad-request", f"header {name}: wanted is a number of bytes, got {shown(text)}")
     return int(text)
 
 
@@ -78,13 +86,15 @@ def length(headers: Headers, most: int) -> int:
 
 def metadata(headers: Headers) -> dict[str, str]:
     """Upload-Metadata: `name BASE64,name BASE64`."""
-    found: dict[str, str] = {}
-    for pair in filter(None, (part.strip() for part in headers.get("upload-metadata", "").split(","))):
+    given, found = headers.get("upload-metadata", ""), dict[str, str]()
+    if len(given) > METADATA_LENGTH:
+        raise Problem(431, "too-big", f"Upload-Metadata may have {METADATA_LENGTH} characters, not {len(given)}")
+    for pair in filter(None, (part.strip() for part in given.split(","))):
         name, _, value = pair.partition(" ")
         try:
             found[name] = base64.b64decode(value, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
-            raise Problem(400, "bad-request", f"Upload-Metadata: {name} is not UTF-8 in base64") from None
+            raise Problem(400, "bad-request", f"Upload-Metadata: {shown(name)} is not UTF-8 in base64") from None
     return found
 
 
@@ -106,7 +116,7 @@ def which_file(dataset: Dataset, given: Mapping[str, str]) -> tuple[File, str]:
             raise Problem(422, "bad-value", detail, file=name)
         return file, name
     if kind not in kinds:
-        raise Problem(422, "bad-value", f"kind {kind!r}: dataset {dataset.name} has {known}", file=name)
+        raise Problem(422, "bad-value", f"kind {shown(kind)}: dataset {dataset.name} has {known}", file=name)
     return kinds[kind], name
 
 
@@ -116,7 +126,7 @@ def checksum(headers: Headers) -> Checksum | None:
         return None
     algorithm, _, value = given.partition(" ")
     if algorithm not in ALGORITHMS:
-        raise Problem(400, "bad-request", f"Upload-Checksum: {algorithm!r} is not one of {', '.join(ALGORITHMS)}")
+        raise Problem(400, "bad-request", f"Upload-Checksum: {shown(algorithm)} is not one of {', '.join(ALGORITHMS)}")
     try:
         return Checksum(algorithm, base64.b64decode(value, validate=True))
     except binascii.Error:

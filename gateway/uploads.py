@@ -43,6 +43,7 @@ class Uploads:
         refuse_if_early(client, file, name)
         if upload_id in client.uploads:
             return same(client.uploads[upload_id], name, length)
+        refuse_if_many(client, self._shared.settings.max_files, name)
         holder, fresh = UploadId(file.kind), while_it_holds if file.is_folder else never
         async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder), fresh) as (live, _):
             if file.is_folder:
@@ -125,7 +126,8 @@ class Uploads:
                 if progress.complete:
                     return progress
                 data = await whole(body, checksum, progress) if checksum else None
-                intake = Intake(live, file, self._shared.scribe(session), self._shared.metrics)
+                shared = self._shared
+                intake = Intake(live, file, shared.scribe(session), shared.metrics, shared.hazards, shared.seats.live)
                 await (intake.stream(body) if data is None else intake.whole(data))
             except CauceError as error:
                 self._shared.metrics.failures.labels(type(error).__name__).inc()
@@ -219,6 +221,13 @@ def refuse_if_early(client: Client, file: File, name: str) -> None:
         if upload is None or not upload.complete:
             detail = f"{name} needs {kind}, which is not here yet; upload that first, then send this one again"
             raise Problem(409, "too-early", detail, file=name, missing=kind)
+
+
+def refuse_if_many(client: Client, most: int, name: str) -> None:
+    """Every gateway remembers every upload of every session: there is a number of them that one client may have."""
+    if len(client.uploads) >= most:
+        detail = f"{name}: a session has at most {most} files (CAUCE_MAX_FILES); join some of them, each has a header"
+        raise Problem(413, "too-many", detail, file=name)
 
 
 def refuse_if_closed(live: Live, file: File, name: str) -> None:

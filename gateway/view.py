@@ -92,7 +92,7 @@ class Client:
 
     @property
     def empty(self) -> bool:
-        return self.session is None and not self.uploads and not self.answers
+        return self.session is None and not (self.uploads or self.answers or self.folded)
 
 
 Message = Session | Upload | Answer
@@ -243,7 +243,7 @@ class View:
         try:
             message: Message = from_json(KINDS[event.topic.removeprefix(self._prefix)], event.value)
         except (ValueError, TypeError):
-            log.exception("a record that we cannot read is passed over", extra={"topic": event.topic})
+            log.exception("a record that we cannot read is passed over", extra={"topic": event.topic, "key": event.key})
             return None
         return slim(message)
 
@@ -288,6 +288,7 @@ class View:
         if self._complete:
             for client_id in [known for known, client in self._clients.items() if client.session is None]:
                 self._clients[client_id].answers.clear()
+                self._clients[client_id].folded.clear()
                 if self._clients[client_id].empty:
                     del self._clients[client_id]
 

@@ -1,5 +1,7 @@
 """Tokens: bound to a client and a time, and not to be made without the secret."""
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +46,22 @@ def test_no_character_of_a_token_can_be_changed(at: int, sign: str) -> None:
     if changed != token:
         with pytest.raises(BadToken):
             TOKENS.check(f"Bearer {changed}", NOW)
+
+
+def test_signatures_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def noting(left: bytes, right: bytes) -> bool:
+        compared.append((left, right))
+        return left == right
+
+    monkeypatch.setattr("cauce.tokens.hmac.compare_digest", noting)
+    right = TOKENS.issue(ADA, NOW + 60)
+    for token in (right, right[:-1] + "0", f"{ADA}.{int(NOW + 60)}.", "x.y"):
+        with contextlib.suppress(BadToken):
+            TOKENS.check(f"Bearer {token}", NOW)
+    assert [given.decode() for given, _ in compared] == [right[-64:], right[-64:-1] + "0", "", "y"]
+    assert {len(ours) for _, ours in compared} == {64}
 
 
 def test_client_ids_are_hexadecimal_and_never_the_same() -> None:

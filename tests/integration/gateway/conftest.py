@@ -40,6 +40,7 @@ def new_replica(broker: Cluster, prefix: str, ports: Ports, tmp_path: Path) -> I
             "CAUCE_BOOTSTRAP": broker.bootstrap,
             "CAUCE_TOPIC_PREFIX": prefix,
             "CAUCE_PARTITIONS": str(PARTITIONS),
+            "CAUCE_HOME": str(tmp_path),
             **variables,
         }
         made.append(Replica(ports.take(), tmp_path / f"gateway-{len(made)}.log", settings))
@@ -61,12 +62,14 @@ def shared_replica(
     broker: Cluster, ports: Ports, tmp_path_factory: pytest.TempPathFactory, shared_prefix: str
 ) -> Iterator[Replica]:
     """One gateway for all tests of a file that do it no harm."""
+    folder = tmp_path_factory.mktemp("gateway")
     settings = {
         "CAUCE_BOOTSTRAP": broker.bootstrap,
         "CAUCE_TOPIC_PREFIX": shared_prefix,
         "CAUCE_PARTITIONS": str(PARTITIONS),
+        "CAUCE_HOME": str(folder),
     }
-    with Replica(ports.take(), tmp_path_factory.mktemp("gateway") / "gateway.log", settings) as replica:
+    with Replica(ports.take(), folder / "gateway.log", settings) as replica:
         yield replica
 
 
