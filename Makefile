@@ -6,13 +6,16 @@ STAMP := .venv/.installed
 JS := tests/js/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check unit integration kill soak-core bench-core mutants lock clean
+.PHONY: help setup parts chromium demo test check unit integration kill soak soak-core bench-core mutants audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) $(JS) ## virtual environment, packages, Kafka's jars, a JavaScript client where there is npm
+setup: parts chromium ## virtual environment, packages, Kafka's jars, tus-js-client where there is npm, a browser for the tests
+
+parts: $(STAMP) $(JS) # what it takes to run
 	@$(BIN)/python -m infra.jars
+	@$(BIN)/python -m cauce.bundle tests/js/node_modules/tus-js-client
 
 $(JS): tests/js/package-lock.json
 	@if command -v npm > /dev/null; then npm ci --prefix tests/js --silent --no-audit --no-fund; \
@@ -27,7 +30,16 @@ $(STAMP): requirements.lock requirements-uv.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## fourteen answers over three datasets, a worker and a gateway killed on the way, a second opinion
+chromium: # for the tests of the page, which say aloud that they are left out where there is none
+	@if [ -n "$$CHROMIUM" ] || command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
+		command -v google-chrome > /dev/null; then :; \
+		elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+			echo "fetching chromium, to test the page with"; \
+			{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends \
+				chromium fonts-dejavu-core; } > /dev/null || echo "chromium could not be installed: the page will not be tested"; \
+		else echo "no chromium here: the page will not be tested; apt-get install chromium"; fi
+
+demo: parts ## fourteen answers over three datasets, a worker and a gateway killed on the way, a second opinion
 	@$(BIN)/python -m infra.demo
 
 test: setup check ## everything that a landing must pass: check, unit, integration, kill
@@ -47,6 +59,9 @@ integration: setup ## on the embedded Kafka
 kill: setup ## real processes, real signals
 	$(BIN)/pytest -m kill
 
+soak: setup ## clients on three datasets, kills of everything, every answer checked; FOR=30m SEED=1 (half an hour)
+	$(BIN)/cauce soak --for $(or $(FOR),30m) --seed $(or $(SEED),1)
+
 soak-core: setup ## kills of workers and brokers under load until KILLS=200, then the truth (minutes)
 	$(BIN)/python -m bench.soak_core --kills $(or $(KILLS),200)
 
@@ -55,6 +70,9 @@ mutants: setup ## break each step of the commit in turn: does a test notice? (mi
 
 bench-core: setup ## the core against vanilla Faust and bare librdkafka, as ratios (minutes)
 	$(BIN)/python -m bench.core
+
+audit: $(STAMP) ## the pinned packages against the published advisories; needs network access to them
+	$(BIN)/uv tool run pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
 
 lock: ## pin the newest versions that fit pyproject.toml, with hashes
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 \
