@@ -7,18 +7,14 @@ keys that live in compacted topics are compared with it. Then fairness: how long
 import argparse
 import tempfile
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
-
 from bench.end_to_end import generated
-from cauce.topics import TOPICS
 from infra import keeper
 from infra.generate.datasets import GENERATORS
+from infra.leftovers import settle
 from infra.services import Shape
 from producer_client.api import Client
 
@@ -28,50 +24,6 @@ AT_ONCE: Final = 4
 SMALL_ROWS: Final = 1_000
 BIG_ROWS: Final = 2_000_000
 MEGA: Final = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What there is at a moment without sessions."""
-
-    resident: dict[str, int]  # bytes, by process
-    stores: int  # bytes of RocksDB
-    keys: dict[str, int]  # that live in compacted topics
-
-    @classmethod
-    def look(cls, home: Path) -> "Left":
-        status = keeper.status(home)
-        resident = {f"{each['role']} {each['index']}": resident_bytes(each["pid"]) for each in status["processes"]}
-        files = [file for file in (home / "workers").rglob("*") if file.suffix == ".sst"]
-        return cls(resident, sum(file.stat().st_size for file in files), live_keys(status["bootstrap"]))
-
-
-def resident_bytes(pid: int) -> int:
-    line = next(row for row in Path(f"/proc/{pid}/status").read_text().splitlines() if row.startswith("VmRSS:"))
-    return int(line.split()[1]) * 1024
-
-
-def live_keys(bootstrap: str) -> dict[str, int]:
-    """By topic: keys whose newest committed record is no tombstone, so that compaction keeps it."""
-    return {topic.name: _live(bootstrap, topic.name) for topic in TOPICS if topic.compacted}
-
-
-def _live(bootstrap: str, topic: str) -> int:
-    reading = {"group.id": "left", "isolation.level": "read_committed", "enable.partition.eof": True}
-    consumer = Consumer({"bootstrap.servers": bootstrap, **reading, "enable.auto.commit": False})
-    partitions = list(consumer.list_topics(topic, 10).topics[topic].partitions)
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-    living: dict[bytes, bool] = {}
-    ended: set[int] = set()
-    while len(ended) < len(partitions):
-        for message in consumer.consume(1000, 1.0):
-            error = message.error()
-            if error is None:
-                living[message.key() or b""] = message.value() is not None
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition() or 0)
-    consumer.close()
-    return Counter(living.values())[True]
 
 
 def one(gateways: list[str], dataset: str, data: Path, out: Path) -> float:
@@ -94,14 +46,6 @@ def many(gateways: list[str], count: int, data: dict[str, Path], out: Path) -> N
         ]
         for future in running:
             future.result()
-
-
-def settle(home: Path, seconds: float = 60.0) -> Left:
-    """The sessions are deleted; workers take a moment to hear of it."""
-    deadline = time.monotonic() + seconds
-    while any((left := Left.look(home)).keys.values()) and time.monotonic() < deadline:
-        time.sleep(1)
-    return left
 
 
 def fairness(gateways: list[str], data: dict[str, Path], big: Path, out: Path) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cauce.errors import CauceError, ConfigError, IllegalMove
 from infra.layout import Node
 from infra.ports import is_free
-from infra.processes import Process, Spawner, State
+from infra.processes import Process, Spawner, State, how_it_ended
 
 STOP_SECONDS = 20  # a clean stop takes about 1 s here; past this it is killed, and recovers its log at the next start
 LOG4J = Path(__file__).with_name("broker.log4j2.xml")
@@ -25,7 +25,6 @@ class Broker:
         self.log_file = folder / "logs" / "server.log"
         self._child: subprocess.Popen[bytes] | None = None
         self._process: Process | None = None
-        self._expected_end = True
 
     @property
     def address(self) -> str:
@@ -52,24 +51,31 @@ class Broker:
         """Whether its topics are flushed and closed: Kafka leaves this mark then, and removes it at the next start."""
         return (self.folder / "data" / ".kafka_cleanshutdown").exists()
 
+    @property
+    def output_file(self) -> Path:
+        return self.folder / "logs" / "stdout.log"
+
     def start(self, spawner: Spawner, java: list[str]) -> None:
         """Start the process; it is not ready when this returns."""
         if self.alive:
             raise IllegalMove(f"broker {self.id} already runs as pid {self.pid}; stop it first")
+        command = self.command(java)
+        self.output_file.parent.mkdir(exist_ok=True)
+        with self.output_file.open("ab") as output:
+            self._child = spawner.spawn(command, cwd=self.folder, output=output)
+        self._process = Process.of(self._child.pid)
+
+    def command(self, java: list[str]) -> list[str]:
+        """To be run in its folder; refused while somebody else has its ports."""
         for port in (self.node.port, self.node.controller_port):
             if not is_free(port):
                 raise ConfigError(
                     f"broker {self.id}: another program has taken its port {port}; end that program first"
                 )
-        (self.folder / "logs").mkdir(exist_ok=True)
-        with (self.folder / "logs" / "stdout.log").open("ab") as output:
-            self._child = spawner.spawn([*java, "kafka.Kafka", "server.properties"], cwd=self.folder, output=output)
-        self._process = Process.of(self._child.pid)
-        self._expected_end = False
+        return [*java, "kafka.Kafka", "server.properties"]
 
     def ask_to_stop(self) -> None:
         """SIGTERM: hands its partitions over, then ends."""
-        self._expected_end = True
         self._send(signal.SIGCONT)  # a paused process would not see the other signal
         self._send(signal.SIGTERM)
 
@@ -86,7 +92,6 @@ class Broker:
 
     def kill(self) -> None:
         """SIGKILL, and wait until nothing of it is left."""
-        self._expected_end = True
         if self._child is not None:
             self._child.kill()
             self._child.wait()
@@ -97,32 +102,20 @@ class Broker:
     def resume(self) -> None:
         self._send(signal.SIGCONT)
 
-    def unexpected_end(self) -> str | None:
-        """How it ended, once, if it ended by itself or by a stranger's hand."""
-        if self._expected_end or self._child is None or self._child.poll() is None:
-            return None
-        self._expected_end = True
-        return self.how_it_ended()
-
-    def how_it_ended(self) -> str:
-        code = self._child.poll() if self._child else None
-        if code is None:
-            return "it still runs"
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        reason = self._last_error()
-        return f"broker {self.id} ended by {how}{f' ({reason})' if reason else ''}; its log is {self.log_file}"
-
     def raise_if_dead(self) -> None:
-        if self._child is not None and self._child.poll() is not None:
-            raise CauceError(self.how_it_ended())
+        code = self._child.poll() if self._child is not None else None
+        if code is not None:
+            reason = self.last_error()
+            how = f"{how_it_ended(code)}{f' ({reason})' if reason else ''}"
+            raise CauceError(f"broker {self.id} ended by {how}; its log is {self.log_file}")
 
     def _send(self, sign: signal.Signals) -> None:
         if self._process is not None:
             self._process.send(sign)
 
-    def _last_error(self) -> str:
+    def last_error(self) -> str:
         """The line that says most: the first error near the end of the log, or whatever Java itself said last."""
-        for file, marks in ((self.log_file, (" ERROR ", " FATAL ")), (self.folder / "logs" / "stdout.log", ("",))):
+        for file, marks in ((self.log_file, (" ERROR ", " FATAL ")), (self.output_file, ("",))):
             with contextlib.suppress(OSError):
                 lines = file.read_text(encoding="utf-8", errors="replace").splitlines()[-40:]
                 found = [line for line in lines if line.strip() and any(mark in line for mark in marks)]

@@ -7,43 +7,57 @@ otherwise; Ctrl-C cleans up and exits 130. A traceback means a bug.
 # ruff: noqa: PLC0415  (imports inside commands: `cauce --help` and `cauce status` load no Kafka code)
 
 import json
+import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated
 
 import typer
 
 from cauce.errors import CauceError, ConfigError
+from infra import cli_chaos
 from infra.cli_clients import clients
-from infra.options import Home, home_of, home_option
+from infra.options import DatasetName, Home, home_of, home_option
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="""Exactly-once analytics on Kafka and Faust.
 
     \b
-    cauce run movies DIR --out OUT    everything at once: start, upload, answers, end
-    cauce up --detach                 brokers, workers and gateways, in the background
-    cauce status                      what runs, where, in which state
-    cauce upload movies DIR --out OUT send files, write the answers
-    cauce generate movies DIR         files to try it with
-    cauce verify movies DIR OUT       the answers against a second opinion
-    cauce clients spawn all --count 9 many clients at once, each checked
-    cauce inspect ratings             what is on a topic, decoded
-    cauce bench                       how fast, against DuckDB and vanilla Faust
-    cauce kafka topics --list         Kafka's own tools on that cluster
-    cauce down                        end all of it; the data is kept
+    try it:
+      cauce generate movies data --rows 5000         files with the shape of the real ones
+      cauce run movies data --out out                everything at once: start, upload, answers, end
+      cauce verify movies data out                   the answers against a second opinion, byte by byte
+    look into it:
+      cauce up --detach                              brokers, workers and gateways, in the background
+      cauce status --watch                           what runs, where, in which state
+      cauce page                                     the page: uploads, answers, and what the cluster does
+      cauce upload movies data --out out             send files, write the answers; --resume after Ctrl-C
+      cauce inspect ratings --last 5                 what is on a topic, decoded
+      cauce kafka topics --list                      Kafka's own tools on that cluster
+      cauce down                                     end all of it; the data is kept
+    break it:
+      cauce chaos --every 5 --for 60s                kill what runs, see it come back
+      cauce clients spawn all --clients 9            many clients at once, each checked
+      cauce soak --for 30m                           clients and kills, every answer checked
+      cauce bench flights --rows 2000000             how fast, against DuckDB and vanilla Faust
+
+    `cauce COMMAND --help` has more examples. Programs read `--json`; with NO_COLOR set there are no colours, and with
+    the output in a pipe or a file there are neither colours nor bars.
     """,
 )
 app.add_typer(clients, name="clients")
+app.command("chaos")(cli_chaos.chaos)
+app.command("soak")(cli_chaos.soak)
 
 Brokers = Annotated[int, typer.Option(help="1, or 3 to survive the loss of one.")]
 Heap = Annotated[str, typer.Option(help="Memory of each broker, as Java writes it.")]
 Workers = Annotated[int, typer.Option(min=0, help="They answer the queries; one that falls is started again.")]
 Gateways = Annotated[int, typer.Option(min=0, help="They take uploads; clients go on at another one.")]
+Supervisors = Annotated[int, typer.Option(min=1, help="One leads and revives the rest; the others take over from it.")]
 Partitions = Annotated[int, typer.Option(min=1, help="Of every topic; once made, a home keeps its number.")]
 
 
@@ -52,6 +66,7 @@ def up(
     brokers: Brokers = 3,
     workers: Workers = 2,
     gateways: Gateways = 2,
+    supervisors: Supervisors = 2,
     partitions: Partitions = 8,
     home: Home = None,
     heap: Heap = "384m",
@@ -60,7 +75,7 @@ def up(
     """Start Kafka, workers and gateways on this machine and stay until Ctrl-C.
 
     \b
-    cauce up                                     three brokers, two workers, two gateways; Ctrl-C ends them
+    cauce up                                     three brokers, two each of the others; Ctrl-C ends them
     cauce up --brokers 1 --detach                with one broker, in the background
     cauce up --workers 0 --gateways 0            Kafka alone
     cauce up --home /tmp/other                   a second cluster beside the first
@@ -69,13 +84,16 @@ def up(
     """
     from infra import keeper
     from infra.services import Shape
+    from infra.status_view import show
 
     folder = home_of(home)
-    shape = Shape(brokers, heap, workers, gateways, partitions)
+    shape = Shape(brokers, heap, workers, gateways, partitions, supervisors)
     if detach:
         keeper.detach(folder, shape)
-        _show(keeper.status(folder))
-        print(f"\nlog: {folder / 'keeper.log'}    end it: cauce down{home_option(home)}")
+        show(keeper.status(folder))
+        print(
+            f"\nlogs: {folder}/*/*.log    page: cauce page{home_option(home)}    end it: cauce down{home_option(home)}"
+        )
         return
     keeper.configure_logs("warning")  # the terminal is for people
     keeper.keep(folder, shape, on_ready=lambda: _announce(folder, home))
@@ -84,26 +102,49 @@ def up(
 @app.command()
 def status(
     home: Home = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Stay, and show what changes; Ctrl-C ends it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Show every process: role, index, pid, state, address. Exit code 1 if no cluster runs.
+    """Show every process: role, index, pid, state, address; what workers have to do; sessions. Exit code 1: none runs.
 
     \b
     cauce status
+    cauce status --watch
     cauce status --json | jq '.processes[] | select(.state != "ready")'
     """
-    from infra import keeper
+    from infra import keeper, status_view
 
     folder = home_of(home)
     now, runs = keeper.status(folder), keeper.runs(folder)
     if as_json:
         print(json.dumps(now))
-    elif runs:
-        _show(now)
-    else:
+    elif not runs and not now["processes"]:
         print(f"no cluster runs in {folder}; start one with: cauce up{home_option(home)}")
+    elif watch:
+        status_view.watch(lambda: keeper.status(folder))
+    else:
+        status_view.show(now)
     if not runs:
         raise typer.Exit(1)
+
+
+@app.command()
+def page(
+    home: Home = None,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser of this machine.")] = False,
+) -> None:
+    """Print the address of the page, with the operator's view open for half a day to whoever has it.
+
+    \b
+    cauce page
+    cauce page --open
+    """
+    from infra import page_link
+
+    link = page_link.link(home_of(home))
+    print(link)
+    if show:
+        page_link.open_in_browser(link)
 
 
 @app.command()
@@ -161,6 +202,7 @@ def run(
     brokers: Brokers = 3,
     workers: Workers = 2,
     gateways: Gateways = 2,
+    supervisors: Supervisors = 1,
     partitions: Partitions = 8,
     home: Home = None,
     heap: Heap = "384m",
@@ -176,7 +218,7 @@ def run(
     from infra.run import run_once
     from infra.services import Shape
 
-    return run_once(arguments, Shape(brokers, heap, workers, gateways, partitions), home)
+    return run_once(arguments, Shape(brokers, heap, workers, gateways, partitions, supervisors), home)
 
 
 @app.command()
@@ -206,7 +248,7 @@ def inspect(
 
 @app.command()
 def verify(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="movies", show_default=False)],
+    dataset: DatasetName,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The files that were uploaded.", show_default=False)],
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="The answers.", show_default=False)],
     scope: Annotated[
@@ -230,7 +272,7 @@ def verify(
 
 @app.command()
 def generate(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="movies", show_default=False)],
+    dataset: DatasetName,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files go.", show_default=False)],
     rows: Annotated[int, typer.Option(min=1, help="Rows of the largest file; the others match it.")] = 100_000,
     seed: Annotated[int, typer.Option(help="Another seed, other files; the same seed, the same bytes.")] = 1,
@@ -249,7 +291,7 @@ def generate(
 
 @app.command()
 def bench(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="movies, flights or coffee")] = "movies",
+    dataset: DatasetName = "movies",
     rows: Annotated[int, typer.Option(min=1000, help="Of the largest file.")] = 26_000_000,
     folder: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="These files, not generated ones.", show_default=False)
@@ -284,37 +326,23 @@ def bench(
 def _announce(folder: Path, given: Path | None) -> None:
     """What the person at the terminal reads once the cluster is ready."""
     from infra import keeper
+    from infra.status_view import show
 
     now = keeper.status(folder)
-    _show(now)
+    show(now)
     print(
-        f"\nCAUCE_BOOTSTRAP={now['bootstrap']}\ncauce kafka{home_option(given)} topics --list\nCtrl-C ends it",
+        f"\nCAUCE_BOOTSTRAP={now['bootstrap']}\ncauce page{home_option(given)}\n"
+        f"cauce kafka{home_option(given)} topics --list\nCtrl-C ends it",
         flush=True,
     )
 
 
-def _show(now: dict[str, Any]) -> None:
-    print(f"{'ROLE':10}{'INDEX':>5}{'PID':>9}  {'STATE':10}ADDRESS")
-    if not now["processes"]:
-        print("the brokers are about to start")
-    for row in now["processes"]:
-        print(f"{row['role']:10}{row['index']:>5}{row['pid']:>9}  {row['state']:10}{row['address']}")
-    if now["sessions"]:
-        print(f"\n{'SESSION':34}{'DATASET':9}{'STATE':11}ROWS READ, REJECTED, SENT, FOLDED")
-    for each in now["sessions"]:
-        print(f"{each['client_id']:34}{each['dataset']:9}{each['state']:11}{_counts(each['files'])}")
-
-
-def _counts(files: list[dict[str, Any]]) -> str:
-    """Of each kind of file; what is not folded yet is a question mark."""
-    shown = []
-    for file in files:
-        folded = "?" if file["folded"] is None else f"{file['folded']:,}"
-        shown.append(f"{file['kind']} {file['rows']:,} {sum(file['rejected'].values()):,} {file['sent']:,} {folded}")
-    return "; ".join(shown)
+def _end(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)  # as a shell says it; on the way out everything is cleaned up
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, _end)
     try:
         sys.exit(app(standalone_mode=False) or 0)  # what a command returns is its exit code
     except CauceError as error:
@@ -325,5 +353,7 @@ def main() -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        print(f"{error.format_message()}; see `cauce --help`", file=sys.stderr)
+        context = getattr(error, "ctx", None)  # of the command that was meant
+        where = context.command_path if context else "cauce"
+        print(f"{error.format_message().rstrip('.')}; see `{where} --help`", file=sys.stderr)
         sys.exit(2)

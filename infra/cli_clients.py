@@ -16,7 +16,7 @@ clients = typer.Typer(
     help="""Many clients of the running cluster, each a process with files and answers of its own.
 
     \b
-    cauce clients spawn all --count 9 --every 0.5     here, until the last has ended
+    cauce clients spawn all --clients 9 --stagger 0.5     here, until the last has ended
     cauce clients list                                from another terminal
     cauce clients kill 3                              its session ends by its time to live
     """,
@@ -29,8 +29,11 @@ def spawn(
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="Files of all clients; each has its own unless given.")
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many.")] = 3,
-    every: Annotated[float, typer.Option(min=0, help="Seconds between two of them.")] = 1.0,
+    count: Annotated[int, typer.Option("--clients", min=1, help="How many.")] = 3,
+    stagger: Annotated[float, typer.Option(min=0, help="Seconds between two of them.")] = 1.0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="For the answers: DIR/NUMBER; in the home unless given.")
+    ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Of the files that are generated for each.")] = 2_000,
     check: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare with a second opinion.")] = True,
     home: Home = None,
@@ -38,14 +41,14 @@ def spawn(
     """Start clients one after the other and stay until all have ended. Exit code 1 if one got no, or wrong, answers.
 
     \b
-    cauce clients spawn all --count 9 --every 0.5
-    cauce clients spawn movies data/movies --count 20 --every 0
+    cauce clients spawn all --clients 9 --stagger 0.5
+    cauce clients spawn movies data/movies --clients 20 --stagger 0
     """
     from infra import keeper
     from infra.clients import Spawning, Wish
 
     at = home_of(home)
-    wish = Wish(dataset, folder, count, every, rows, check)
+    wish = Wish(dataset, folder, count, stagger, (rows, rows), check, out)
     spawning = Spawning(at, keeper.status(at)["gateways"], wish, lambda line: print(line, flush=True))
     return 0 if spawning.run() else 1
 

@@ -4,9 +4,12 @@ Invariant: whether a client lives is asked of the system, by pid and start time;
 A client never outlives the command that spawned it; a session that it leaves behind ends by its time to live.
 """
 
+import contextlib
 import json
+import math
 import queue
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +29,7 @@ from infra.processes import Process, Spawner, State, wait_until
 FOLDER: Final = "clients"
 NOTE: Final = "client.json"
 ALL: Final = "all"
+LOOK_SECONDS: Final = 0.5  # how soon it is noticed that there are enough
 MIX: Final = tuple(GENERATORS)
 
 Tell = Callable[[str], None]
@@ -63,6 +67,8 @@ class Client:
             differences = fields["differences"]
             fields["differences"] = None if differences is None else tuple(differences)
             return cls(**{**fields, "process": Process(**fields["process"])})
+        except FileNotFoundError:
+            raise
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise ConfigError(f"{note} is not what Cauce wrote ({error}); remove its folder") from None
 
@@ -85,18 +91,29 @@ class Wish:
 
     dataset: str  # or all: one after the other of the three
     data: Path | None  # None: files of its own for each, generated
-    count: int
-    every_seconds: float
-    rows: int
+    clients: int | None  # None: until `Spawning.enough` is set
+    stagger_seconds: float
+    rows: tuple[int, int]  # of generated files: at least, at most
     is_verified: bool
+    out: Path | None = None  # None: in the home
+    at_once: int | None = None
+    is_kept: bool = True  # files and right answers stay on disk
 
     def dataset_of(self, number: int) -> str:
         return MIX[number % len(MIX)] if self.dataset == ALL else self.dataset
 
+    def rows_of(self, number: int) -> int:
+        """As many small ones as large ones, by orders of magnitude; the same for the same number."""
+        low, high = self.rows
+        return round(math.exp(random.Random(number).uniform(math.log(low), math.log(high))))
+
 
 def known(home: Path) -> list[Client]:
-    notes = (home / FOLDER).glob(f"*/{NOTE}")
-    return sorted((Client.read(note) for note in notes), key=lambda client: client.number)
+    found = []
+    for note in (home / FOLDER).glob(f"*/{NOTE}"):
+        with contextlib.suppress(FileNotFoundError):  # its folder was cleared away meanwhile
+            found.append(Client.read(note))
+    return sorted(found, key=lambda client: client.number)
 
 
 def kill(home: Path, numbers: Sequence[int], at_random: int, chance: random.Random) -> list[Client]:
@@ -130,24 +147,31 @@ class Spawning:
         self._next = max((client.number for client in known(home)), default=-1) + 1
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._spawner = Spawner()
+        self.ended: list[Client] = []
+        self.enough = threading.Event()
 
     def run(self) -> bool:
         """Whether all of them got their answers, and the right ones where that was asked for."""
         try:
-            last, due = self._next + self._wish.count, time.monotonic()
-            is_well = True
-            while self._next < last or self._running:
-                pause = max(0.0, due - time.monotonic()) if self._next < last else None
+            first, due, is_well = self._next, time.monotonic(), True
+            while (more := self._wants_more(first)) or self._running:
+                may_start = more and len(self._running) < (self._wish.at_once or len(self._running) + 1)
+                pause = max(0.0, due - time.monotonic()) if may_start else LOOK_SECONDS
                 try:
                     is_well &= self._end(self._ended.get(timeout=pause))
                 except queue.Empty:
-                    self._start(self._next)
-                    self._next, due = self._next + 1, due + self._wish.every_seconds
+                    if may_start and time.monotonic() >= due:
+                        self._start(self._next)
+                        self._next, due = self._next + 1, time.monotonic() + self._wish.stagger_seconds
             return is_well
         finally:
             for _, process in self._running.values():
                 process.kill()
             self._spawner.close()
+
+    def _wants_more(self, first: int) -> bool:
+        clients = self._wish.clients
+        return not self.enough.is_set() and (clients is None or self._next < first + clients)
 
     def _start(self, number: int) -> None:
         folder, dataset = self._home / FOLDER / str(number), self._wish.dataset_of(number)
@@ -155,9 +179,9 @@ class Spawning:
         data = self._wish.data or folder / "data"
         if self._wish.data is None:
             data.mkdir()
-            GENERATORS[dataset](data, self._wish.rows, number, lambda *_: None)
+            GENERATORS[dataset](data, self._wish.rows_of(number), number, lambda *_: None)
         gateways = [word for url in self._gateways for word in ("--gateway", url)]
-        command = [sys.executable, "-m", "infra", "upload", dataset, str(data), "--out", str(folder / "answers")]
+        command = [sys.executable, "-m", "infra", "upload", dataset, str(data), "--out", str(self._answers(number))]
         with (folder / "log").open("wb") as log:
             child = self._spawner.spawn([*command, *gateways, "--json"], cwd=Path.cwd(), output=log)
         client = Client(number, dataset, str(data), Process.of(child.pid), time.time())
@@ -174,16 +198,21 @@ class Spawning:
         client, process = self._running.pop(number)
         ended = replace(client, code=process.returncode, seconds=round(time.time() - client.began_at, 3))
         if ended.code == 0 and self._wish.is_verified:
-            answers = self._home / FOLDER / str(number) / "answers"
-            found = verify.verify(client.dataset, Path(client.data), answers)
+            found = verify.verify(client.dataset, Path(client.data), self._answers(number))
             ended = replace(
                 ended, differences=tuple(verify.describe(client.dataset, found).splitlines() if found else ())
             )
         self._write(ended)
+        self.ended.append(ended)
+        if not self._wish.is_kept and not ended.differences:
+            shutil.rmtree(self._home / FOLDER / str(number))
         self._tell(f"client {number}: {ended.state} after {ended.seconds:.1f} s")
         for difference in ended.differences or ():
             self._tell(f"client {number}: {difference}")
         return ended.code == 0 and not ended.differences
+
+    def _answers(self, number: int) -> Path:
+        return self._wish.out / str(number) if self._wish.out else self._home / FOLDER / str(number) / "answers"
 
     def _write(self, client: Client) -> None:
         write_atomically(self._home / FOLDER / str(client.number) / NOTE, json.dumps(asdict(client)))

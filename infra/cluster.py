@@ -6,7 +6,7 @@ Invariant: leaving the `with` block, a raised error, Ctrl-C and SIGKILL of this 
 import contextlib
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -33,12 +33,21 @@ from infra.processes import POLL_SECONDS, Spawner, accepts
 READY_SECONDS = 90  # about 7 s here; a loaded machine that recovers logs after a kill needs many times that
 # Three brokers on two cores, one run each: ready in 7 s; 10 s with the second compiler, 13 s with that and G1.
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms64m")
+END_EARLY = "-XX:+ExitOnOutOfMemoryError"  # a broker without memory answers no more and does not end by itself
 
 
 class Cluster:
     """`with Cluster(home) as cluster:` starts it, waits until it is ready, and stops it."""
 
-    def __init__(self, home: Path, brokers: int = 3, heap: str = "384m", cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        brokers: int = 3,
+        heap: str = "384m",
+        cache: Path | None = None,
+        more: Callable[[Node], Mapping[str, str]] = lambda node: {},
+    ) -> None:
+        """`more`: properties of a broker beside ours, or in their place."""
         if brokers not in SIZES:
             raise ConfigError(f"{brokers} brokers: a cluster has 1, or 3 to survive the loss of one")
         if not re.fullmatch(r"[1-9]\d*[mgMG]", heap):
@@ -47,6 +56,7 @@ class Cluster:
         self._folder = self.home / "brokers"
         self._size = brokers
         self._heap = heap
+        self._more = more
         self._cache = cache or Settings.load().cache
         self._ports = Ports(self._cache / "ports")
         self._spawner: Spawner | None = None
@@ -77,26 +87,43 @@ class Cluster:
 
     def launch(self) -> None:
         """Start the processes; `wait_ready` waits for them. Whoever calls this alone calls `stop` whatever happens."""
+        self.prepare()
+        self._java = self.java()
+        self._spawner = Spawner()
+        for broker in self.brokers:
+            broker.start(self._spawner, self._java)
+
+    def prepare(self) -> None:
+        """Everything but the processes: identity, ports, formatted folders, settings."""
         java, jars = find_java(), class_path(ensure_jars(self._cache))
-        self._java = [
-            java,
-            f"-Xmx{self._heap}",
-            *QUICK_START,
-            f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
-            "-cp",
-            jars,
-        ]
         try:
             layout = self._make_layout()
             format_brokers(self._folder, layout, java, jars)
             for node in layout.nodes:
-                write_properties(self._folder / str(node.id) / "server.properties", server_properties(layout, node))
+                properties = {**server_properties(layout, node), **self._more(node)}
+                write_properties(self._folder / str(node.id) / "server.properties", properties)
         except OSError as error:
             raise ConfigError(f"{error.filename}: {error.strerror}; choose another --home") from None
+        self._set_brokers(layout)
+
+    def adopt(self) -> None:
+        """The brokers as they were prepared, whether they run or not."""
+        layout = read_layout(self._folder)
+        if layout is None:
+            raise ConfigError(f"{self.home} holds no brokers any more; `cauce down`, then `cauce up`")
+        for node in layout.nodes:
+            self._ports.hold(node.port)
+            self._ports.hold(node.controller_port)
+        self._set_brokers(layout)
+
+    def _set_brokers(self, layout: Layout) -> None:
         self.brokers = tuple(Broker(node, self._folder / str(node.id)) for node in layout.nodes)
-        self._spawner = Spawner()
-        for broker in self.brokers:
-            broker.start(self._spawner, self._java)
+
+    def java(self) -> list[str]:
+        """What starts a broker in its folder."""
+        jars = class_path(ensure_jars(self._cache))
+        logs = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
+        return [find_java(), f"-Xmx{self._heap}", *QUICK_START, END_EARLY, logs, "-cp", jars]
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """End every broker, all at once: one after another the last would wait minutes for a controller that is gone.
@@ -153,16 +180,15 @@ class Cluster:
         wanted = self.brokers if brokers is None else brokers
         deadline = time.monotonic() + seconds
         self._wait_for_ports(wanted, deadline)
-        admin = _admin(",".join(broker.address for broker in wanted))
-        while not _members(admin) >= {broker.id for broker in wanted}:
+        while not counted_on(wanted):
             self._check(wanted, deadline, "does not join the cluster")
 
     def wait_in_sync(self, seconds: float = READY_SECONDS) -> None:
         """Wait until every partition of every topic has a leader and all of its copies."""
         admin = _admin(self.bootstrap)
         deadline = time.monotonic() + seconds
-        while behind := _behind(admin):
-            self._check((), deadline, f"copies are missing of {', '.join(behind[:5])}")
+        while missing := _behind(admin):
+            self._check((), deadline, f"copies are missing of {', '.join(missing[:5])}")
 
     def _wait_for_ports(self, brokers: Sequence[Broker], deadline: float) -> None:
         for broker in brokers:
@@ -193,6 +219,17 @@ class Cluster:
         layout = Layout(kept.cluster_id if kept else new_uuid(), tuple(nodes))
         write_layout(self._folder, layout)
         return layout
+
+
+def counted_on(brokers: Sequence[Broker]) -> bool:
+    """Whether all of these are members of a cluster with a controller."""
+    admin = _admin(",".join(broker.address for broker in brokers))
+    return _members(admin) >= {broker.id for broker in brokers}
+
+
+def behind(bootstrap: str) -> list[str]:
+    """Partitions that have no leader or miss copies."""
+    return _behind(_admin(bootstrap))
 
 
 def _admin(bootstrap: str) -> Any:

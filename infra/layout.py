@@ -20,6 +20,7 @@ from infra.processes import leashed
 SIZES: Final = (1, 3)
 MIB: Final = 1 << 20
 HOUR_MS: Final = 3_600_000
+CORES: Final = os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,10 @@ def server_properties(layout: Layout, node: Node) -> dict[str, str]:
         "listener.security.protocol.map": "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "BROKER",
         "log.dirs": "data",
+        # 8 and 3 by default, for machines that have nothing but a broker. On two cores those woke each other: over 26
+        # million ratings it spent 1.0 s in the kernel, and 0.3 with these
+        "num.io.threads": min(8, max(2, CORES)),
+        "num.network.threads": min(3, max(1, CORES // 2)),
         "auto.create.topics.enable": "false",  # a misspelt topic is an error, not an empty topic
         "unclean.leader.election.enable": "false",
         "default.replication.factor": copies,

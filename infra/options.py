@@ -10,6 +10,17 @@ Home = Annotated[
 ]
 
 
+def datasets(incomplete: str) -> list[str]:
+    """For the shell's completion: known without loading a query."""
+    return [name for name in ("movies", "flights", "coffee") if name.startswith(incomplete)]
+
+
+DatasetName = Annotated[
+    str,
+    typer.Argument(metavar="DATASET", help="movies, flights or coffee", show_default=False, autocompletion=datasets),
+]
+
+
 def home_of(given: Path | None) -> Path:
     from cauce.settings import Settings  # noqa: PLC0415 `cauce --help` loads no settings
 

@@ -32,6 +32,17 @@ class Ports:
                 return port
         raise ConfigError(f"no free port on 127.0.0.1 between {RANGE.start} and {RANGE.stop}; end other programs first")
 
+    def hold(self, port: int) -> None:
+        """A port that a process of ours listens on already: nobody else may take it while that one is down."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        lock = (self._folder / str(port)).open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()  # between two leaders another cluster was quicker; it matters when our process comes back
+        else:
+            self._locks[port] = lock
+
     def release(self) -> None:
         for lock in self._locks.values():
             lock.close()

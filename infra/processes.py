@@ -99,6 +99,10 @@ def leashed(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *command]
 
 
+def how_it_ended(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
 def accepts(port: int) -> bool:
     """Whether something listens on this port of 127.0.0.1."""
     with socket.socket() as probe:

@@ -103,10 +103,10 @@ class ServiceProcess:
     def exit_code(self) -> int | None:
         return None if self._child is None else self._child.poll()
 
-    def wait_for_end(self) -> int:
+    def wait_for_end(self, seconds: float = STOP_SECONDS) -> int:
         """The exit code of one that ends by itself: whoever talks to it knows before the kernel says so."""
         assert self._child is not None, "not started"
-        return self._child.wait(STOP_SECONDS)
+        return self._child.wait(seconds)
 
 
 def page(port: int, path: str) -> tuple[int, str]:
@@ -121,15 +121,22 @@ def page(port: int, path: str) -> tuple[int, str]:
         return 0, ""
 
 
+def worker_command(app: str = "streams") -> list[str]:
+    return [str(Path(sys.executable).with_name("faust")), "-A", app, "worker"]
+
+
+def gateway_command() -> list[str]:
+    return [sys.executable, "-m", "gateway"]
+
+
 class WorkerProcess(ServiceProcess):
     """`faust -A streams worker`."""
 
     def __init__(
         self, worker_id: str, port: int, log_file: Path, variables: Mapping[str, str], app: str = "streams"
     ) -> None:
-        faust = str(Path(sys.executable).with_name("faust"))
         own = {"CAUCE_WORKER_ID": worker_id, "CAUCE_WORKER_PORT": str(port)}
-        super().__init__(worker_id, port, log_file, [faust, "-A", app, "worker"], {**own, **variables})
+        super().__init__(worker_id, port, log_file, worker_command(app), {**own, **variables})
 
 
 class GatewayProcess(ServiceProcess):
@@ -137,4 +144,4 @@ class GatewayProcess(ServiceProcess):
 
     def __init__(self, name: str, port: int, log_file: Path, variables: Mapping[str, str]) -> None:
         own = {"CAUCE_GATEWAY_PORT": str(port)}
-        super().__init__(name, port, log_file, [sys.executable, "-m", "gateway"], {**own, **variables})
+        super().__init__(name, port, log_file, gateway_command(), {**own, **variables})

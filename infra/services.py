@@ -1,28 +1,24 @@
-"""The workers and gateways beside the brokers: started together, watched, started again when they fall.
-
-Invariant: whatever a signal ended comes back; what asks the operator for a change does not, and says so.
-"""
+"""What a cluster is asked to be, and how each of its slots is filled: brokers, workers, gateways, supervisors."""
 
 import json
-import logging
+import os
 import secrets
-import signal
-import subprocess
-import time
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from cauce.errors import ConfigError
-from cauce.process import EXIT_CONFIG
+from cauce.settings import Settings
+from infra.broker import Broker
+from infra.cluster import Cluster
 from infra.ports import Ports
-from infra.service import GatewayProcess, ServiceProcess, WorkerProcess
+from infra.service import gateway_command, worker_command
+from infra.slots import Order, Slot
+from infra.tending import Record
 
-log = logging.getLogger(__name__)
-
-QUICK_SECONDS: Final = 10.0  # who lives shorter than this is not started again at once
-LONGEST_PAUSE_SECONDS: Final = 30.0
+FIRST_GATEWAY_PORT: Final = 8080  # wished for: what a person types
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +30,7 @@ class Shape:
     workers: int = 0
     gateways: int = 0
     partitions: int = 8
+    supervisors: int = 1
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -43,89 +40,97 @@ class Shape:
         return cls(**json.loads(text))
 
 
-@dataclass(slots=True)
-class Kept:
-    """A service, and when it may be started again."""
+class Plan:
+    """The slots of one home. What has a port already keeps it; the leader holds the ports."""
 
-    role: str
-    index: int
-    service: ServiceProcess
-    started_at: float = 0.0
-    pause_seconds: float = 0.0
-    given_up: bool = False
+    def __init__(self, home: Path, shape: Shape) -> None:
+        self.home = home
+        self.shape = shape
+        self.cluster = Cluster(home, shape.brokers, shape.heap)
+        self._ports = Ports(Settings.load().cache / "ports")
+        self._records: list[Record] = []
+
+    @property
+    def bootstrap(self) -> str:
+        return self.cluster.bootstrap
+
+    def new_records(self) -> list[Record]:
+        """For a cluster that starts: every slot with a port that is free now."""
+        if Settings.load().gateway_tls_certificate is not None:
+            raise ConfigError(
+                "CAUCE_GATEWAY_TLS_CERTIFICATE is set, and `cauce up` speaks HTTP on 127.0.0.1; unset it, or start "
+                "gateways by themselves with `python -m gateway`"
+            )
+        self.cluster.prepare()
+        shape, take = self.shape, self._ports.take
+        brokers = [Record("broker", broker.id, broker.port) for broker in self.cluster.brokers]
+        workers = [Record("worker", index, take()) for index in range(shape.workers)]
+        gateways = [Record("gateway", index, take(FIRST_GATEWAY_PORT + index)) for index in range(shape.gateways)]
+        supervisors = [Record("supervisor", index, take()) for index in range(shape.supervisors)]
+        self._records = [*brokers, *workers, *gateways, *supervisors]
+        return self._records
+
+    def adopt(self, records: list[Record]) -> None:
+        """For a cluster that runs: hold what the leader before us held."""
+        self.cluster.adopt()
+        self._records = records
+        for record in records:
+            if record.role != "broker":
+                self._ports.hold(record.port)
+
+    def slot(self, record: Record) -> Slot:
+        return Slot(self.home, record.role, record.index, record.port, self._order(record))
+
+    def _order(self, record: Record) -> Callable[[], Order]:
+        match record.role:
+            case "broker":
+                return lambda: self._broker(self.cluster.broker(record.index))
+            case "worker":
+                return lambda: self._worker(record)
+            case "gateway":
+                return lambda: self._gateway(record)
+            case _:
+                return lambda: supervisor_order(self.home, record.index)
+
+    def _broker(self, broker: Broker) -> Order:
+        return Order(broker.command(self.cluster.java()), dict(os.environ), broker.folder, broker.output_file)
+
+    def _worker(self, record: Record) -> Order:
+        name = f"worker-{record.index}"
+        own = {"CAUCE_WORKER_ID": name, "CAUCE_WORKER_PORT": str(record.port)}
+        return Order(worker_command(), self._environment(own), Path.cwd(), self.home / "workers" / f"{name}.log")
+
+    def _gateway(self, record: Record) -> Order:
+        own = {
+            "CAUCE_GATEWAY_PORT": str(record.port),
+            "CAUCE_SECRET": secret_of(self.home),
+            "CAUCE_GATEWAYS": self._urls("gateway"),
+            "CAUCE_SUPERVISORS": self._urls("supervisor"),
+        }
+        log_file = self.home / "gateways" / f"gateway-{record.index}.log"
+        return Order(gateway_command(), self._environment(own), Path.cwd(), log_file)
+
+    def _urls(self, role: str) -> str:
+        """Where these are, as settings are written."""
+        return json.dumps([f"http://127.0.0.1:{record.port}" for record in self._records if record.role == role])
+
+    def _environment(self, own: dict[str, str]) -> dict[str, str]:
+        return {
+            **os.environ,
+            "CAUCE_BOOTSTRAP": self.bootstrap,
+            "CAUCE_HOME": str(self.home),
+            "CAUCE_PARTITIONS": str(self.shape.partitions),
+            **own,
+        }
 
 
-class Services:
-    """All of one home."""
-
-    def __init__(self, home: Path, shape: Shape, bootstrap: str, ports: Ports) -> None:
-        self.kept = [*self._workers(home, shape, bootstrap, ports), *self._gateways(home, shape, bootstrap, ports)]
-
-    def _workers(self, home: Path, shape: Shape, bootstrap: str, ports: Ports) -> Iterator[Kept]:
-        variables = variables_of(home, shape, bootstrap)
-        for index in range(shape.workers):
-            log_file = home / "workers" / f"worker-{index}.log"
-            log_file.parent.mkdir(exist_ok=True)
-            yield Kept("worker", index, WorkerProcess(f"worker-{index}", ports.take(), log_file, variables))
-
-    def _gateways(self, home: Path, shape: Shape, bootstrap: str, ports: Ports) -> Iterator[Kept]:
-        variables = {**variables_of(home, shape, bootstrap), "CAUCE_SECRET": secret_of(home)}
-        for index in range(shape.gateways):
-            log_file = home / "gateways" / f"gateway-{index}.log"
-            log_file.parent.mkdir(exist_ok=True)
-            wish = 8080 + index
-            yield Kept("gateway", index, GatewayProcess(f"gateway-{index}", ports.take(wish), log_file, variables))
-
-    def launch(self) -> None:
-        for kept in self.kept:
-            self._start(kept)
-
-    def wait_ready(self) -> None:
-        for kept in self.kept:
-            kept.service.wait_ready()
-
-    def tend(self) -> bool:
-        """Start again who has fallen; whether anything changed."""
-        return sum(map(self._tend, self.kept)) > 0
-
-    def stop(self) -> None:
-        """Gateways and workers at once: each commits what it began."""
-        running = [kept.service for kept in self.kept if kept.service.alive]
-        for service in running:
-            service.send(signal.SIGTERM)
-        for service in running:
-            try:
-                service.stop()
-            except subprocess.TimeoutExpired:
-                log.error("a service did not stop in time and was killed", extra={"service": service.name})  # noqa: TRY400
-                service.kill()
-
-    def _tend(self, kept: Kept) -> bool:
-        service = kept.service
-        if service.alive or kept.given_up or service.exit_code() is None:
-            return False
-        if service.exit_code() == EXIT_CONFIG:
-            kept.given_up = True
-            log.error("a service asks for a change", extra={"service": service.name, "log": str(service.log_file)})
-            return True
-        lived = time.monotonic() - kept.started_at
-        if lived < kept.pause_seconds:
-            return False  # it fell again and again: wait a little longer each time
-        again = lived < max(QUICK_SECONDS, kept.pause_seconds * 2)
-        kept.pause_seconds = min(max(1.0, kept.pause_seconds * 2), LONGEST_PAUSE_SECONDS) if again else 0.0
-        log.warning(
-            "a service ended and is started again", extra={"service": service.name, "code": service.exit_code()}
-        )
-        self._start(kept)
-        return True
-
-    def _start(self, kept: Kept) -> None:
-        kept.started_at = time.monotonic()
-        kept.service.start()
+def supervisor_order(home: Path, index: int, *more: str) -> Order:
+    command = [sys.executable, "-m", "infra.supervisor", str(home), str(index), *more]
+    return Order(command, dict(os.environ), Path.cwd(), supervisor_log(home, index))
 
 
-def variables_of(home: Path, shape: Shape, bootstrap: str) -> dict[str, str]:
-    return {"CAUCE_BOOTSTRAP": bootstrap, "CAUCE_HOME": str(home), "CAUCE_PARTITIONS": str(shape.partitions)}
+def supervisor_log(home: Path, index: int) -> Path:
+    return home / "supervisors" / f"supervisor-{index}.log"
 
 
 def secret_of(home: Path) -> str:

@@ -14,7 +14,7 @@ from cauce.errors import ConfigError
 from cauce.settings import Settings
 from infra.jars import class_path, ensure_jars
 from infra.java import find_java
-from infra.keeper import read_running
+from infra.state import Running
 
 LOG4J: Final = Path(__file__).with_name("tools.log4j2.xml")
 PACKAGE: Final = "org.apache.kafka.tools."
@@ -84,8 +84,8 @@ def bootstrap(settings: Settings) -> str:
     """The cluster of this home if one runs, else the one that CAUCE_BOOTSTRAP names."""
     if "bootstrap" in settings.model_fields_set:
         return settings.bootstrap
-    running = read_running(settings.home)
-    if running and running.kept and running.bootstrap:
+    running = Running.read(settings.home)
+    if running and running.bootstrap and any(member.slot.is_held for member in running.of_role("broker")):
         return running.bootstrap
     raise ConfigError(
         f"no cluster runs in {settings.home}; start one with `cauce up --detach`, "

@@ -5,14 +5,16 @@ Invariant: whichever gateway dies, a call here goes on with another one, and its
 """
 
 import json
+import re
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, overload
 
+from cauce import tracing
 from producer_client import events
 from producer_client.errors import QueryFailed, Refused, SessionGone, WrongUsage
 from producer_client.files import replacing
@@ -40,10 +42,16 @@ class Client:
     """Knows the gateways; opens sessions."""
 
     def __init__(
-        self, gateways: Sequence[str] | str, *, timing: Timing | None = None, watcher: Watcher | None = None
+        self,
+        gateways: Sequence[str] | str,
+        *,
+        timing: Timing | None = None,
+        watcher: Watcher | None = None,
+        ca: Path | str | None = None,
     ) -> None:
+        """`ca`: PEM file of the authority of the gateways' certificates, where the machine does not trust it."""
         urls = [gateways] if isinstance(gateways, str) else gateways
-        self._gateways = Gateways(urls, timing or Timing())
+        self._gateways = Gateways(urls, timing or Timing(), Path(ca) if ca else None)
         self._watcher = watcher or Silent()
 
     def open(self, dataset: str, *, scope: Literal["us", "all"] | None = None, model: str | None = None) -> "Session":
@@ -51,8 +59,10 @@ class Client:
         wanted = {"dataset": dataset, "scope": scope, "model": model}
         body = {name: value for name, value in wanted.items() if value is not None}
         route = self._gateways.route(give_up=min(self._gateways.timing.open, self._gateways.timing.give_up))
-        response = self._gateways.ask("POST", "/sessions", route=route, json=body)
-        return Session(self._gateways, self._watcher, response.json())
+        with tracing.span("open session", dataset=dataset):
+            trace = tracing.headers()
+            response = self._gateways.ask("POST", "/sessions", route=route, json=body, headers=trace)
+        return Session(self._gateways, self._watcher, response.json(), trace)
 
     def resume(self, ticket: dict[str, Any]) -> "Session":
         """The session of a ticket that was kept: `Session.ticket`, of another process or an earlier day."""
@@ -73,16 +83,18 @@ class Client:
 class Session:
     """One client's files and answers. As a context manager it is deleted from the cluster at the end."""
 
-    def __init__(self, gateways: Gateways, watcher: Watcher, ticket: dict[str, Any]) -> None:
+    def __init__(
+        self, gateways: Gateways, watcher: Watcher, ticket: dict[str, Any], trace: Mapping[str, str] | None = None
+    ) -> None:
         self._gateways, self._watcher = gateways, watcher
         self.ticket = ticket  # what POST /sessions answered; holds the token, so keep it to yourself
         self.client_id: str = ticket["client_id"]
         self.dataset: str = ticket["dataset"]
         self.options: dict[str, Any] = dict(ticket["options"])
         self.files = tuple(FileKind.from_json(fields) for fields in ticket["files"])
-        self.queries: tuple[str, ...] = tuple(ticket["queries"])
+        self.queries: tuple[str, ...] = tuple(map(_harmless, ticket["queries"]))
         self._path = f"/sessions/{self.client_id}"
-        self._headers = {"Authorization": f"Bearer {ticket['token']}"}
+        self._headers = {"Authorization": f"Bearer {ticket['token']}", **(trace or {})}  # all requests are of one trace
 
     @property
     def gateways_used(self) -> tuple[str, ...]:
@@ -281,3 +293,12 @@ class Session:
             path = self.save_answer(query, Path(folder) / f"{query}.csv")
             # A film may be called NA: only an empty field is missing.
             return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def _harmless(query: str) -> str:
+    """A query's name becomes that of a file here: no gateway may choose another folder by it."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,80}", query):
+        raise Refused(
+            f"the gateway names a query {query[:80]!r}, which is no name for a file; is it a Cauce gateway?", 502
+        )
+    return query

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 from rich.console import Console
 
+from cauce import tracing
 from cauce.errors import CauceError
 from producer_client import notes, report
 from producer_client.errors import ClientError, Unreachable, WrongUsage
@@ -44,6 +45,10 @@ def upload(
         Path | None,
         typer.Option(metavar="DIR", help="Cluster whose gateways to use; CAUCE_HOME, or .cauce.", show_default=False),
     ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Authority of the gateways' certificates, as PEM.", show_default=False),
+    ] = None,
     scope: Annotated[
         Literal["us", "all"] | None, typer.Option(help="Films of movies-q5; us unless given.", show_default=False)
     ] = None,
@@ -62,6 +67,7 @@ def upload(
     cauce upload movies data/movies --out answers --scope all
     cauce upload flights data/flights --out answers \\
         --gateway http://10.0.0.1:8080 --gateway http://10.0.0.2:8080
+    cauce upload movies data/movies --out answers --gateway https://cauce.example --ca authority.pem
     cauce upload movies data/movies --out answers --resume   after Ctrl-C or a crash
     cauce upload movies data/movies --out answers --json | jq .seconds
 
@@ -75,8 +81,18 @@ def upload(
     _check_folders(folder, out)
     noted = notes.read(out) if resume else None
     gateways = tuple(gateway or (noted.gateways if noted else _gateways_of(home)))
-    order = Order(dataset, folder, out, gateways, scope, model, resume=resume, fresh=fresh, keep=keep)
-    again = shlex.join([*context.command_path.split(), dataset, str(folder), "--out", str(out), "--resume"])
+    order = Order(dataset, folder, out, gateways, scope, model, resume=resume, fresh=fresh, keep=keep, ca=ca)
+    again = shlex.join(
+        [
+            *context.command_path.split(),
+            dataset,
+            str(folder),
+            "--out",
+            str(out),
+            *(["--ca", str(ca)] if ca else []),
+            "--resume",
+        ]
+    )
     try:
         with show_on(sys.stderr, quiet=quiet) as show:
             done = carry_out(order, Timing(give_up=patience), show)
@@ -100,6 +116,7 @@ class Terminated(BaseException):
 def run(arguments: Sequence[str], program: str = "cauce upload") -> int:
     """The command with its arguments; gives the exit code."""
     try:
+        tracing.start_from_environment("client")
         with _terminable():
             return int(app(args=list(arguments), prog_name=program, standalone_mode=False) or 0)
     except (KeyboardInterrupt, Terminated, CauceError) as error:
@@ -112,7 +129,7 @@ def run(arguments: Sequence[str], program: str = "cauce upload") -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):  # what typer raises for options it does not know
             raise
-        print(f"{error.format_message()}; see `{program} --help`", file=sys.stderr)
+        print(f"{error.format_message().rstrip('.')}; see `{program} --help`", file=sys.stderr)
         return 2
 
 

@@ -5,6 +5,7 @@ an answer, a refusal with the gateway's reason, or Unreachable once the time wit
 """
 
 import random
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -115,7 +117,8 @@ class Route:
 class Gateways:
     """Asks whichever gateway works. Shared by all threads of a client."""
 
-    def __init__(self, urls: Sequence[str], timing: Timing) -> None:
+    def __init__(self, urls: Sequence[str], timing: Timing, ca: Path | None = None) -> None:
+        """`ca`: PEM file of the authorities to trust, in the place of those that the machine trusts."""
         self.urls = tuple(dict.fromkeys(_checked(url) for url in urls))
         if not self.urls:
             raise WrongUsage("no gateway is given; name at least one, as in http://127.0.0.1:8080")
@@ -125,6 +128,7 @@ class Gateways:
             timeout=httpx.Timeout(timing.transfer, connect=timing.connect),
             mounts={f"all://{host}": None for host in LOOPBACK},
             headers={"User-Agent": "cauce"},
+            verify=_trusting(ca) if ca else True,
         )
 
     def close(self) -> None:
@@ -197,6 +201,9 @@ class Gateways:
                     self.used.append(gateway)
                 yield response
         except httpx.TransportError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):  # it would not help to ask again
+                advice = "name the authority that signed it with --ca FILE, or SSL_CERT_FILE"
+                raise WrongUsage(f"{gateway}: its certificate is not trusted ({error}); {advice}") from None
             raise Trouble(gateway, _words(error)) from error
 
 
@@ -246,6 +253,13 @@ def _words(error: httpx.TransportError) -> str:
             return f"cannot be reached ({error})"
         case _:
             return f"the connection broke ({error or type(error).__name__})"
+
+
+def _trusting(ca: Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except OSError as error:  # ssl.SSLError is one
+        raise WrongUsage(f"{ca}: {error.strerror or error}; give a PEM file with the authority's certificate") from None
 
 
 def _checked(url: str) -> str:

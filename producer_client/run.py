@@ -32,6 +32,7 @@ class Order:
     resume: bool = False
     fresh: bool = False
     keep: bool = False
+    ca: Path | None = None
 
 
 def carry_out(order: Order, timing: Timing, show: Show) -> Report:
@@ -39,7 +40,7 @@ def carry_out(order: Order, timing: Timing, show: Show) -> Report:
     phases = Phases()
     note = _note(order)
     gateways = order.gateways or tuple(note.gateways if note else ())
-    with Client(gateways, timing=timing, watcher=show) as client:
+    with Client(gateways, timing=timing, watcher=show, ca=order.ca) as client:
         with phases.phase("connect"):
             if note and order.fresh:
                 _forget(client, order, note)

@@ -2,10 +2,11 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cauce.process import EXIT_FAILED
@@ -24,7 +25,17 @@ class Stack:
     """Leaving the `with` block ends all of it; a service that ended in a way it may not is a failure."""
 
     def __init__(
-        self, kafka: Cluster, prefix: str, folder: Path, *, workers: int = 2, gateways: int = 2, partitions: int = 4
+        self,
+        kafka: Cluster,
+        prefix: str,
+        folder: Path,
+        *,
+        workers: int = 2,
+        gateways: int = 2,
+        partitions: int = 4,
+        app: str = "streams",
+        of_workers: Mapping[str, str] = MappingProxyType({}),
+        may_return: Sequence[int] = MAY_RETURN,
     ) -> None:
         self._ports = Ports(folder / "ports")
         self._folder = folder
@@ -36,7 +47,7 @@ class Stack:
             "CAUCE_SECRET": "a secret for tests only",
         }
         self.workers = [
-            WorkerProcess(f"w{index}", self._ports.take(), folder / f"w{index}.log", variables)
+            WorkerProcess(f"w{index}", self._ports.take(), folder / f"w{index}.log", {**variables, **of_workers}, app)
             for index in range(workers)
         ]
         self.gateways = [
@@ -44,6 +55,7 @@ class Stack:
             for index in range(gateways)
         ]
         self.restarts = 0
+        self._may_return = may_return
         self._ended_wrongly: list[str] = []
         self._leaving = threading.Event()
         self._tender = threading.Thread(target=self._tend, name="tender", daemon=True)
@@ -88,7 +100,7 @@ class Stack:
         while not self._leaving.wait(LOOK_SECONDS):
             for service in self.all:
                 code = service.exit_code()
-                if code in MAY_RETURN:
+                if code in self._may_return:
                     self.restarts += 1
                     service.start()
                 elif code is not None:

@@ -1,6 +1,5 @@
 """The embedded cluster: data stays, brokers come back on their port, what is taken is said."""
 
-import signal
 import socket
 from pathlib import Path
 
@@ -104,7 +103,6 @@ def test_a_cluster_stopped_and_started_again_has_its_data_and_ports(tmp_path: Pa
         assert cluster.bootstrap == before
         assert read(cluster, "kept", 1) == [b"one"]
         _restart_on_a_taken_port(cluster)
-        _the_end_of_a_broker_is_told(cluster)
     finally:
         cluster.stop(seconds=0)
 
@@ -118,23 +116,6 @@ def _restart_on_a_taken_port(cluster: Cluster) -> None:
         with pytest.raises(ConfigError, match=f"taken its port {cluster.broker(0).port}"):
             cluster.start_broker(0)
     cluster.start_broker(0)
-
-
-def _the_end_of_a_broker_is_told(cluster: Cluster) -> None:
-    broker = cluster.broker(0)
-    assert broker.unexpected_end() is None
-    assert broker.process is not None
-    broker.process.send(signal.SIGKILL)
-    told: list[str] = []
-
-    def is_told() -> bool:  # threads of it may outlive the first: its end can be collected a moment later
-        told.extend(filter(None, [broker.unexpected_end()]))
-        return bool(told)
-
-    wait_until(is_told, seconds=5, otherwise="the end of the broker was not told")
-    assert "SIGKILL" in told[0]
-    assert not broker.alive
-    assert broker.unexpected_end() is None
 
 
 def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def datasets(home: Path) -> list[str]:
 
 
 def test_a_client_is_killed_and_the_others_get_their_answers(home: Path) -> None:
-    wish = ("spawn", "all", "--count", "4", "--every", "0.2", "--rows", "20000")
+    wish = ("spawn", "all", "--clients", "4", "--stagger", "0.2", "--rows", "20000")
     with subprocess.Popen(command(home, "clients", *wish), cwd=ROOT, stdout=subprocess.PIPE, text=True) as spawning:
         wait_until(lambda: "flights" in datasets(home), seconds=60, otherwise="its session was never there")
         client(home, VICTIM).process.send(signal.SIGSTOP)

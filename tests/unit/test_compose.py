@@ -2,6 +2,7 @@
 
 import base64
 import inspect
+import json
 import os
 import re
 import tomllib
@@ -25,11 +26,13 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 BROKERS = ["kafka-0", "kafka-1", "kafka-2"]
 WORKERS = ["worker-0", "worker-1"]
 GATEWAYS = ["gateway-0", "gateway-1"]
+OBSERVERS = ["grafana", "prometheus"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: list[str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 # The embedded brokers share a machine, these do not: where a broker is and keeps its data differs, nothing else may.
 PLACE = {"listeners", "advertised.listeners", "listener.security.protocol.map", "controller.quorum.voters", "log.dirs"}
+SIZED = {"num.io.threads", "num.network.threads"}  # by the cores of this machine; in containers Kafka's own are as good
 NOT_SETTINGS = {"KAFKA_HEAP_OPTS"}  # the image leaves this one to Java
 A_HOST = re.compile(r"https?://|\b[\w-]+\.(?:io|org|com|net|dev)\b|index-url|find-links|--mount|registry\.")
 
@@ -65,7 +68,37 @@ def worker_settings(worker: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def test_there_are_three_brokers_two_workers_and_two_gateways() -> None:
-    assert sorted(SERVICES) == GATEWAYS + BROKERS + WORKERS
+    assert sorted(name for name in SERVICES if name not in OBSERVERS) == GATEWAYS + BROKERS + WORKERS
+
+
+def test_who_watches_starts_only_when_asked_for_and_is_seen_on_this_machine_only() -> None:
+    for name in OBSERVERS:
+        assert SERVICES[name]["profiles"] == ["observe"]
+        assert all(port.startswith("127.0.0.1:") for port in SERVICES[name]["ports"])
+        mounted = [volume.split(":") for volume in SERVICES[name]["volumes"] if volume.startswith(".")]
+        assert mounted
+        assert all((ROOT / here).exists() and how == "ro" for here, _, how in mounted)
+
+
+def test_prometheus_asks_every_worker_and_every_gateway() -> None:
+    config = yaml.safe_load((ROOT / "infra/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    asked = {job["job_name"]: job["static_configs"][0]["targets"] for job in config["scrape_configs"]}
+    assert asked == {
+        "workers": [f"{name}:{environment(name)['CAUCE_WORKER_PORT']}" for name in WORKERS],
+        "gateways": [f"{name}:{environment(name)['CAUCE_GATEWAY_PORT']}" for name in GATEWAYS],
+    }
+
+
+def test_grafana_is_told_of_the_source_and_the_folder_that_the_dashboard_names() -> None:
+    provisioning = ROOT / "infra/grafana/provisioning"
+    sources = yaml.safe_load((provisioning / "datasources/cauce.yml").read_text(encoding="utf-8"))["datasources"]
+    providers = yaml.safe_load((provisioning / "dashboards/cauce.yml").read_text(encoding="utf-8"))["providers"]
+    dashboard = json.loads((ROOT / "infra/grafana/dashboards/cauce.json").read_text(encoding="utf-8"))
+    used = {panel["datasource"]["uid"] for panel in dashboard["panels"] if panel["type"] != "row"}
+    assert used == {source["uid"] for source in sources}
+    assert sources[0]["url"] == "http://prometheus:9090"
+    folder = providers[0]["options"]["path"]
+    assert f"./infra/grafana/dashboards:{folder}:ro" in SERVICES["grafana"]["volumes"]
 
 
 def test_gateways_understand_their_settings_and_share_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,6 +118,7 @@ def test_gateways_understand_their_settings_and_share_a_secret(monkeypatch: pyte
 def test_a_broker_is_told_what_an_embedded_one_is_told(broker: str) -> None:
     nodes = tuple(Node(number, 1, 2) for number in range(len(BROKERS)))
     embedded = server_properties(Layout("id", nodes), nodes[BROKERS.index(broker)])
+    embedded = {name: value for name, value in embedded.items() if name not in SIZED}
     ours = told(broker)
     assert ours.keys() == embedded.keys()
     assert {name: ours[name] for name in ours.keys() - PLACE} == {name: embedded[name] for name in ours.keys() - PLACE}

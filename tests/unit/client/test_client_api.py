@@ -45,6 +45,16 @@ def test_all_is_well(pair: list[Gateway], cluster: FakeCluster, movies: Path, qu
     assert not cluster.sessions  # the context manager deleted it
 
 
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "a/b", "..", "", "a\\b", "x" * 81])
+def test_a_gateway_cannot_choose_another_folder_by_the_name_of_a_query(
+    pair: list[Gateway], quick: Timing, name: str
+) -> None:
+    with Client(urls(pair), timing=quick) as client, client.open("movies") as session:
+        ticket = {**session.ticket, "queries": [*session.queries, name]}
+        with pytest.raises(Refused, match="is it a Cauce gateway"):
+            client.resume(ticket)
+
+
 def test_answers_are_data_frames(pair: list[Gateway], movies: Path, quick: Timing) -> None:
     with Client(urls(pair), timing=quick) as client, client.open("movies", scope="all") as session:
         session.upload(movies)
