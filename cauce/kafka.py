@@ -84,6 +84,12 @@ def translated(error: KafkaError, where: str) -> CauceError:
     return BrokerUnavailable(f"{where}: {error.name()} {error.str()}; the next holder goes on from the last commit")
 
 
+def let_go(consumer: Consumer) -> None:
+    """Close a consumer that nobody needs any more, and do not wait for that: when brokers were away it may not return
+    (librdkafka 2.16; a gateway read nothing for four minutes)."""
+    threading.Thread(target=consumer.close, name="closing", daemon=True).start()
+
+
 class Ends:
     """Asks the brokers where partitions end, now.
 
@@ -99,7 +105,7 @@ class Ends:
         consumer = self._consumers.get(isolation) or self._connect(isolation)
         try:
             found = consumer.offsets_for_times([TopicPartition(*place, OFFSET_END) for place in places], TRY_SECONDS)
-            errors = [tp.error for tp in found if tp.error is not None]
+            errors = [tp.error or "no answer" for tp in found if tp.error is not None or tp.offset < 0]
         except KafkaException as error:
             errors = [error.args[0]]
         if errors:

@@ -6,6 +6,7 @@ offset that counts open transactions: whoever waits for that sees what those tra
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,13 +14,14 @@ from typing import Final
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
 
 from cauce.errors import BrokerUnavailable
-from cauce.kafka import REQUEST_SECONDS, Ends, Place
+from cauce.kafka import REQUEST_SECONDS, Ends, Place, let_go
 
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 500
 POLL_SECONDS: Final = 0.2  # how soon it notices that it is to stop
 PART_SECONDS: Final = 15.0
+HELD_SECONDS: Final = 20.0  # a turn takes as long as the event loop needs for 500 records, a fraction of a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,11 @@ class Follower:
         self._stopping = threading.Event()
         self._renewing = threading.Event()
         self._positions: dict[Place, int] = {}  # where a new consumer goes on
+        self._turned_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
 
     def start(self) -> None:
+        self._turned_at = time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
@@ -79,7 +83,8 @@ class Follower:
 
     @property
     def alive(self) -> bool:
-        return self._thread.is_alive()
+        """Whether somebody reads, and is not held by a call that does not return."""
+        return self._thread.is_alive() and time.monotonic() - self._turned_at < HELD_SECONDS
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The end offsets now, open transactions included. Blocks."""
@@ -102,6 +107,7 @@ class Follower:
         try:
             consumer.assign([TopicPartition(*place, self._positions.get(place, 0)) for place in self._places])
             while not self._stopping.is_set() and not self._renewing.is_set():
+                self._turned_at = time.monotonic()
                 # waits for the first one only: a lone record is handed on at once
                 first = consumer.poll(POLL_SECONDS)
                 if first is not None:  # a tombstone is as false as nothing
@@ -109,7 +115,7 @@ class Follower:
                     if batch:
                         self._apply(batch)
         finally:
-            consumer.close()
+            let_go(consumer)
 
     def _events(self, messages: Sequence[object]) -> Iterator[Seen | Reached]:
         for message in messages:

@@ -124,11 +124,13 @@ class View:
 
     async def probe(self) -> None:
         """For ever: is Kafka there, and, at first, have we read it all?"""
+        looks_dead = 0  # once may be: this whole process was paused, and the reader has not had its turn yet
         while True:
+            looks_dead = 0 if self._follower.alive else looks_dead + 1
             try:
                 ends = await asyncio.to_thread(self._follower.ends, self._places)
                 self._heard_at = time.monotonic()
-                if not self._follower.alive:
+                if looks_dead > 1:
                     log.error("gateway ends: nobody reads for it any more; the next one starts from what Kafka holds")
                     os._exit(EXIT_FAILED)
                 if not self._complete:

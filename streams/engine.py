@@ -23,6 +23,7 @@ from cauce.errors import CauceError, CommitUncertain, Fenced
 from cauce.process import STUCK
 from streams.alone import run_alone
 from streams.checkpoint import Checkpoint, CheckpointState
+from streams.even import Uneven
 from streams.gate import EventTooLong, Gate
 from streams.inbox import Inbox
 from streams.intake import Intake, consumer_config
@@ -57,7 +58,7 @@ class Phase(Enum):
 class Tables(Protocol):
     """The tables of the app, as the engine needs them."""
 
-    async def take_over(self, tps: frozenset[TP]) -> bool: ...
+    async def take_over(self, tps: frozenset[TP], topics: frozenset[str]) -> bool: ...
     def cancel_restore(self) -> None: ...
     async def give_up(self) -> None: ...
     def forget_unowned(self) -> None: ...
@@ -98,6 +99,7 @@ class Engine:
         self._tables = tables
         self._router = router
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._topics: frozenset[str] = frozenset()
         self._intake: Intake | None = None
         self._lookout = Lookout(options.kafka)
         self._generation = 0
@@ -131,6 +133,7 @@ class Engine:
             return
         if self._intake is not None:
             raise Fenced(f"topics changed while running, now {sorted(topics)}; a restart joins with the new list")
+        self._topics = frozenset(topics)
         options = self.options
         config = consumer_config(options.kafka, self.group, options.worker_id, options.session_timeout_ms)
         self._intake = Intake(options.kafka, config, topics, self.transactional_id, self, self._loop)
@@ -188,6 +191,10 @@ class Engine:
             aborting = threading.Thread(target=self._abort, name="abort", daemon=True)
             aborting.start()
             aborting.join(ABORT_SECONDS + GRACE_SECONDS)
+        if isinstance(error, Uneven) and self._intake is not None:
+            self._intake.leave()  # no heartbeat any more
+            self._intake.join(CLOSE_SECONDS)
+            time.sleep(self.options.session_timeout_ms / 1000 + CLOSE_SECONDS)
         self.options.on_fatal(error)
 
     def _abort(self) -> None:
@@ -221,7 +228,7 @@ class Engine:
         self.read_to_end.clear()
         log.info("partitions assigned", extra={"partitions": len(tps), "generation": self._generation})
         await self._router.on_assigned(tps, self._generation)
-        if not await self._tables.take_over(tps):
+        if not await self._tables.take_over(tps, self._topics):
             return  # taken from us again while restoring
         if tps:
             self._begin()

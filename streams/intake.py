@@ -18,7 +18,7 @@ from faust.types import TP
 
 from cauce.errors import BrokerUnavailable, CauceError, ConfigError, Fenced
 from cauce.provision import wait_known_everywhere
-from streams.predecessors import end_transactions_of_the_gone
+from streams.predecessors import committed_offsets, end_transactions_of_the_gone
 from streams.suspects import Label
 from streams.transaction import Member
 
@@ -29,6 +29,7 @@ POLL_SECONDS: Final = 0.1
 BUDGET_BYTES: Final = 16 << 20  # read and not finished, per topic: 64 batches of 256 KiB
 BUDGET_RECORDS: Final = 4096
 ENDS_EVERY_SECONDS: Final = 1.0
+GONE: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE)
 COMMITTED_SECONDS: Final = 30.0  # a pending commit of a former owner is ended by its transaction time-out at the latest
 
 
@@ -57,7 +58,7 @@ def consumer_config(client: Mapping[str, str], group: str, instance: str, sessio
         "isolation.level": "read_committed",  # also makes the committed offsets wait for a pending commit
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
-        "auto.offset.reset": "earliest",
+        "auto.offset.reset": "error",  # an offset that is not there means loss: to go on elsewhere would hide it
         "enable.partition.eof": True,  # tells the end from a trailing commit marker: else lag never gets to 0
         "fetch.wait.max.ms": 100,
         "fetch.error.backoff.ms": 100,
@@ -150,6 +151,7 @@ class Intake(threading.Thread):
         self._loop = loop
         self._leaving = threading.Event()
         self._flowing = threading.Event()
+        self._rebalances = 0
         self._paused: set[str] = set()
         self._ends_at = 0.0
         self.ends: dict[TP, int] = {}  # of the assigned partitions, as last heard; replaced, never changed
@@ -200,17 +202,15 @@ class Intake(threading.Thread):
         if self._flowing.is_set():
             self._pause_and_resume(assigned)
             self._seek_again()
+        before = self._rebalances
         if self.budget.wait_while(lambda: bool(assigned) and all(map(self.budget.over, assigned)), POLL_SECONDS):
             messages = take(self._consumer, 1, 0)  # serves a rebalance, too
         else:
             messages = take(self._consumer, TAKE_AT_MOST, POLL_SECONDS)
             self.silent_polls += not messages
         self._look_at_ends()
-        good = [message for message in messages if self._is_record(message)]
-        for message in good:
-            topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
-            self._reached[TP(topic, partition)] = offset + 1
-            self.budget.take(topic, len(message.key() or b"") + len(message.value() or b""))
+        is_stale = self._rebalances != before  # taken before partitions came or went, handed to us after
+        good = [message for message in messages if self._is_record(message, is_stale)]
         if good:
             self._tell(self._worker.received, good)
 
@@ -245,23 +245,34 @@ class Intake(threading.Thread):
     def _partitions_of(self, topics: set[str]) -> list[TopicPartition]:
         return [tp for tp in self._consumer.assignment() if tp.topic in topics]
 
-    def _is_record(self, message: Message) -> bool:
+    def _is_record(self, message: Message, is_stale: bool) -> bool:
+        """Note how far it brings us. What is stale is read again: nothing of the new partitions can have come yet."""
         error = message.error()
+        tp, offset = TP(message.topic() or "", message.partition() or 0), message.offset() or 0
         if error is None:
-            return True
+            if not is_stale:
+                self._reached[tp] = offset + 1
+                self.budget.take(tp.topic, len(message.key() or b"") + len(message.value() or b""))
+            return not is_stale
         if error.code() == KafkaError._PARTITION_EOF:
-            tp, offset = TP(message.topic() or "", message.partition() or 0), message.offset() or 0
-            self._reached[tp] = offset
-            self._tell(self._worker.at_end, tp, offset)
+            if not is_stale:
+                self._reached[tp] = offset
+                self._tell(self._worker.at_end, tp, offset)
             return False
+        if error.code() in GONE:
+            raise BrokerUnavailable(
+                f"consumer: what comes next of {tp.topic}-{tp.partition} is not there: {error.str()}; a restart goes "
+                "on from the last commit. If retention has deleted it, stop all workers and say where to go on: "
+                "cauce kafka consumer-groups --reset-offsets"
+            )
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             wait_known_everywhere(self._client, [message.topic() or ""])
             self._subscribe()  # asks for the metadata anew, now
             return False
         if error.code() in (KafkaError._MAX_POLL_EXCEEDED, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID):
             raise Fenced(f"consumer: {error.str()}; another worker has the partitions")
-        if error.fatal():
-            raise Fenced(f"consumer: {error.name()} {error.str()}")
+        if error.fatal() or error.code() == KafkaError._FATAL:
+            raise Fenced(f"consumer: {error.name()} {error.str()}; a restart joins anew")
         if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED):
             raise ConfigError(f"consumer: {error.str()}; grant this worker READ on its topics and its group")
         log.warning("consumer error, it goes on", extra={"error": error.str()})
@@ -269,12 +280,13 @@ class Intake(threading.Thread):
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Find where to go on, tell the event loop, and stay paused until the tables are restored."""
+        self._rebalances += 1
         member = consumer.consumer_group_metadata()
         self._worker.claim()
         committed: list[TopicPartition] = []
         if partitions:
             end_transactions_of_the_gone(self._client, self._group, self._transactional_id, partitions)
-            committed = consumer.committed(partitions, COMMITTED_SECONDS)
+            committed = committed_offsets(consumer, partitions, COMMITTED_SECONDS)
         labels = {TP(tp.topic, tp.partition): Label.read(tp.metadata) for tp in committed}
         positions = [
             TopicPartition(tp.topic, tp.partition, tp.offset if tp.offset >= 0 else OFFSET_BEGINNING)
@@ -290,6 +302,7 @@ class Intake(threading.Thread):
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Finish and commit what was begun, then let go. The generation stays ours until this returns."""
+        self._rebalances += 1
         self._flowing.clear()
         self._ask(self._worker.released)
         self.budget.reset()

@@ -34,11 +34,17 @@ def last_committers(client: Mapping[str, str], group: str, partitions: Sequence[
     dies of a null pointer in it when the group's coordinator has moved (rd_kafka_handle_OffsetFetch)."""
     asking = {"group.id": group, "isolation.level": "read_uncommitted", "enable.auto.commit": False}
     reader = Consumer({**client, **asking, "log.thread.name": False}, logger=log)
-    committed = reader.committed([TopicPartition(tp.topic, tp.partition) for tp in partitions], REQUEST_SECONDS)
+    wanted = [TopicPartition(tp.topic, tp.partition) for tp in partitions]
+    return {Label.read(tp.metadata).owner for tp in committed_offsets(reader, wanted, REQUEST_SECONDS) if tp.metadata}
+
+
+def committed_offsets(consumer: Consumer, partitions: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+    """With their metadata. A partition whose offset is not to be had must not look like one that has none."""
+    committed = consumer.committed(partitions, seconds)
     for tp in committed:
         if tp.error is not None:
             raise KafkaException(tp.error)
-    return {Label.read(tp.metadata).owner for tp in committed if tp.metadata}
+    return committed
 
 
 def _members(client: Mapping[str, str], group: str) -> set[str]:

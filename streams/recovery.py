@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from faust.types import TP
 
 from cauce.errors import BrokerUnavailable
-from cauce.kafka import Ends
+from cauce.kafka import Ends, let_go
 from streams.intake import take
 from tables.store import PartitionStore
 
@@ -107,7 +107,7 @@ class Restore:
                 )
                 self._read_to_the_ends(consumer)
             finally:
-                consumer.close()
+                let_go(consumer)
         return not self._cancelled.is_set()
 
     def _config(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Restore:
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
+            "auto.offset.reset": "error",  # a changelog that has lost its middle restores nothing
             "fetch.wait.max.ms": 50,
             "fetch.message.max.bytes": 4 << 20,
             "queued.min.messages": 1_000_000,

@@ -15,6 +15,7 @@ from faust.tables.manager import TableManager
 from faust.types import TP
 
 from cauce.errors import ConfigError, Unsupported
+from streams.even import refuse_uneven
 from streams.recovery import Changelogs, Progress, Restore
 from tables.staging import StagedPartition
 from tables.store import Identity, PartitionStore, StoreMemory, open_store, set_aside
@@ -60,11 +61,11 @@ class StagedTableManager(TableManager):
 
     # ---- the engine's side
 
-    async def take_over(self, tps: frozenset[TP]) -> bool:
-        """Open and restore every table for these input partitions. False if cancelled on the way."""
+    async def take_over(self, tps: frozenset[TP], topics: frozenset[str]) -> bool:
+        """Open and restore every table for these partitions of the topics that we read. False if cancelled on the
+        way."""
         started = time.monotonic()
-        partitions = sorted({tp.partition for tp in tps})
-        opened = await asyncio.to_thread(self._open, partitions, {tp.topic for tp in tps})
+        opened = await asyncio.to_thread(self._open, tps, topics)
         restore = self._restore
         assert restore is not None
         complete = await asyncio.to_thread(restore.run)
@@ -85,13 +86,15 @@ class StagedTableManager(TableManager):
                 store.close()
         return complete
 
-    def _open(self, partitions: Sequence[int], inputs: set[str]) -> dict[TP, PartitionStore]:
+    def _open(self, tps: frozenset[TP], inputs: frozenset[str]) -> dict[TP, PartitionStore]:
         if self._memory is None:
             self._memory = StoreMemory(self._options.store_cache_mib)
         changelogs = Changelogs(self._options.kafka)
         cluster = changelogs.cluster_id()
         facts = changelogs.describe(inputs | self._changelogs.keys())
         self.partition_counts = {name: topic.partitions for name, topic in facts.items()}
+        refuse_uneven(tps, {name: self.partition_counts[name] for name in inputs})
+        partitions = sorted({tp.partition for tp in tps})
         wanted = [TP(topic, partition) for topic in self._changelogs for partition in partitions]
         ends = changelogs.ends(wanted)
         stores = {}

@@ -104,6 +104,19 @@ def install(plan: Plan, injector: Injector) -> None:
         _commit_without_generation(plan, injector)
     if "own-offsets" in plan.off:
         _go_on_from_what_was_known(plan)
+    if "unaware" in plan.off:
+        _join_without_one_topic(plan)
+
+
+def _join_without_one_topic(plan: Plan) -> None:
+    """As librdkafka does when the broker that it asks has not heard of the topic."""
+    subscribe = intake.Intake._subscribe
+
+    def subscribe_to_fewer(self: intake.Intake) -> None:
+        self._topics = [topic for topic in self._topics if topic != plan.topic("mid")]
+        subscribe(self)
+
+    intake.Intake._subscribe = subscribe_to_fewer  # type: ignore[method-assign]
 
 
 def _stop_fetching_when_told(injector: Injector) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.harness.fleet import Fleet, Worker, wait_for
+from tests.harness.fleet import FAILED, LAST_WORDS, Fleet, Worker, wait_for
 from tests.harness.load import ConstantLoad, Load
 from tests.harness.plan import Plan
 from tests.harness.truth import EXACT, Truth
@@ -44,6 +44,22 @@ def test_an_idle_worker_survives_a_rebalance(fleet: Fleet, truth: Truth, load: L
     wait_for(lambda: shares(fleet, "w0") == (4,), 60, "the partitions never came back")
     load.send(200)
     truth.wait_seen(200)
+    fleet.stop()
+    assert truth.check(200) == EXACT
+
+
+def test_a_member_that_does_not_know_every_topic_makes_all_join_anew(fleet: Fleet, truth: Truth, load: Load) -> None:
+    """Else both would own the same partitions of the table: one by the topic that the other does not know."""
+    fleet.start_ready("w0")
+    aware, unaware = fleet.workers["w0"], fleet.start("w1", off=("unaware",))
+    for worker in (aware, unaware):
+        assert worker.wait_end(60) == FAILED
+        (last_words,) = worker.said(LAST_WORDS)
+        assert "did not know all topics" in last_words["reason"]
+    load.send(200)
+    fleet.tend()
+    truth.wait_seen(200, tend=fleet.tend)
+    wait_for(lambda: shares(fleet, "w0", "w1") == (2, 2), 60, "the partitions were never shared out")
     fleet.stop()
     assert truth.check(200) == EXACT
 
