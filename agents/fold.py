@@ -67,24 +67,24 @@ async def fold(
             if about.kind == "batch" and rows is None:
                 rows = await readied(about, dataset, event.value, label, courtesy)
             folder = Folder(table, dataset, about, event.message.partition, references)
-            for each in folded(folder, about.kind, rows):
+            for each in folded(folder, about, event.value, rows):
                 await send(each)
 
 
-def folded(folder: "Folder", kind: str, rows: pa.Table | Exception | None) -> list[Outgoing]:
-    match kind, rows:
+def folded(folder: "Folder", about: About, value: bytes, rows: pa.Table | Exception | None) -> list[Outgoing]:
+    match about.kind, rows:
         case "batch", pa.Table():
             return folder.take(rows)
         case "batch", Exception():
-            return folder.fail_all(rows)
+            return folder.set_aside(about.rows, rows)
         case "end", Exception():
             return [*folder.fail_all(rows), *folder.end()]
         case "end", _:
-            return folder.end()
+            return folder.end(json.loads(value).get("sent"))
         case "abort", _:
             return folder.abort()
         case _:
-            raise AssertionError(f"a record of kind {kind} on an input topic: a bug")
+            raise AssertionError(f"a record of kind {about.kind} on an input topic: a bug")
 
 
 class SetAside(Exception):
@@ -166,10 +166,17 @@ class Folder:
                 outgoing += self._fail_readers([derived.file.kind], error)
         return outgoing
 
-    def end(self) -> list[Outgoing]:
-        """The file has ended: send the partial of every query that has now seen all it reads, and forget its state."""
+    def set_aside(self, rows: int, error: Exception) -> list[Outgoing]:
+        """A batch that is not to be had: accounted for, and whatever would have read it fails."""
+        self._count(rows)
+        return self.fail_all(error)
+
+    def end(self, sent: int | None = None) -> list[Outgoing]:
+        """The file has ended: send the partial of every query that has now seen all it reads, and forget its state.
+        `sent`: how many rows of it were given to all partitions, where that is known. Our own count goes ahead of the
+        partials: the merge compares them before it answers."""
         self._ledger["ended"].append(self.file.kind)
-        outgoing = [self._counted()]
+        outgoing = [self._counted(sent)]
         for query in self.live_queries():
             try:
                 outgoing += self._fold_waiting(query)
@@ -271,11 +278,11 @@ class Folder:
         self._ledger["counts"][self.file.kind] = [batches + 1, before + rows]
         self._save_ledger()
 
-    def _counted(self) -> Outgoing:
+    def _counted(self, sent: int | None) -> Outgoing:
         """How many batches and rows of the file came here: the sum over the partitions is what the gateway sent."""
         batches, rows = self._ledger["counts"].pop(self.file.kind, [0, 0])
         about = replace(self._about, kind="counted", partition=self._partition, rows=rows)
-        return Outgoing(PARTIALS, about, json.dumps({"batches": batches, "rows": rows}).encode())
+        return Outgoing(PARTIALS, about, json.dumps({"batches": batches, "rows": rows, "sent": sent}).encode())
 
     def _state(self, query: Query, file: File) -> pa.Table:
         """All blocks combined; for no rows, what the fold makes of an empty batch."""

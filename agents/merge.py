@@ -104,19 +104,19 @@ class Merger:
         return self._settle(name, ledger) if self._all_done(ledger) else []
 
     def failed(self, reason: str) -> Iterable[Outcome]:
-        return self._fail(reason, is_partition_done=True)
+        return self._fail(self._about.subject, reason, is_partition_done=True)
 
     def set_aside(self, reason: str) -> Iterable[Outcome]:
         """A part of a run, or a step of a listing, ends workers: the query fails."""
         about = self._about
         if about.kind == "more":
             is_gone = not self._all_done(self._ledger(about.subject))  # its session has ended meanwhile
-            return [] if is_gone else self._fail(reason, is_partition_done=False)
-        return self._fail(reason, is_partition_done=about.runs > 0 and about.part == about.parts - 1)
+            return [] if is_gone else self._fail(about.subject, reason, is_partition_done=False)
+        is_last = about.runs > 0 and about.part == about.parts - 1
+        return self._fail(about.subject, reason, is_partition_done=is_last)
 
-    def _fail(self, reason: str, *, is_partition_done: bool) -> Iterable[Outcome]:
+    def _fail(self, name: str, reason: str, *, is_partition_done: bool) -> list[Outcome]:
         """The first to fail is the answer; the others are waited for, so that nothing is left behind."""
-        name = self._about.subject
         ledger = self._ledger(name)
         first = not ledger["failed"]
         self._forget_parts(name, ledger)
@@ -129,7 +129,9 @@ class Merger:
             self._save(name, ledger)
         return [Answer(self._client, name, "failed", reason=reason)] if first else []
 
-    def counted(self, batches: int, rows: int) -> Iterable[Outcome]:
+    def counted(self, batches: int, rows: int, sent: int | None) -> Iterable[Outcome]:
+        """Of one partition, ahead of the partials that it sends at the end of the file: so whatever is answered has
+        been counted. Rows that were lost or came twice would be a fault of ours, and must not look like an answer."""
         kind = self._about.subject
         ledger = self._ledger(kind)
         ledger["done"].append(self._about.partition)
@@ -141,7 +143,13 @@ class Merger:
             return []
         self._forget(kind)
         batches, rows = ledger["counts"]
-        return [Answer(self._client, kind, "counted", batches=batches, rows=rows)]
+        outcomes: list[Outcome] = [Answer(self._client, kind, "counted", batches=batches, rows=rows)]
+        if sent is not None and sent != rows:
+            reason = f"{rows} rows of {kind} were counted where {sent} were sent; this is a bug, please report it"
+            log.error("rows do not add up", extra={"client_id": self._client, "file": kind, "reason": reason})
+            for query in self._dataset.queries_of(kind):
+                outcomes += self._fail(query.name, reason, is_partition_done=False)
+        return outcomes
 
     def abort(self) -> Iterable[Outcome]:
         for name in [

@@ -4,10 +4,11 @@ What Kafka keeps is kept: records of one topic and partition stay in order, noth
 """
 
 import asyncio
+import json
 import random
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from agents.merge import merge
 from cauce.messages import SET_ASIDE, About, Answer, ClientId, encode
 from gateway.parse import Parser
 from queries.keys import partitions_of
-from queries.model import Dataset, File, Options
+from queries.model import Dataset, File, Options, rows_in
 
 Record = tuple[About, bytes]
 
@@ -49,8 +50,9 @@ class World:
             single = folder / file.filename
             for path in [single] if single.exists() else sorted((folder / file.kind).glob("*.csv")):
                 self._upload(about, file, path)
+            end = json.dumps({"sent": self.sent[client, file.kind]}).encode()
             for partition in range(self.partitions):
-                self.logs[file.kind, partition].append((replaced(about, "end"), b"{}"))
+                self.logs[file.kind, partition].append((replaced(about, "end"), end))
 
     def _upload(self, about: About, file: File, path: Path) -> None:
         parser = Parser(file)
@@ -91,7 +93,7 @@ class World:
         for partition in range(self.partitions):
             own = rows if file.is_broadcast else rows.filter(pa.array(where == partition))
             if own.num_rows:
-                self.logs[file.kind, partition].append((about, encode(own)))
+                self.logs[file.kind, partition].append((replace(about, rows=rows_in(own)), encode(own)))
 
     async def take(self, topic: str, partition: int, count: int = 1) -> None:
         for _ in range(count):

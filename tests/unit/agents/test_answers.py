@@ -177,6 +177,34 @@ def test_a_record_that_was_set_aside_fails_the_queries_that_needed_it_and_nothin
     assert world.merges == {}
 
 
+@pytest.mark.parametrize("times", [0, 2], ids=["lost", "twice"])
+@pytest.mark.parametrize(
+    ("dataset", "kind"), [("movies", "ratings"), ("flights", "airports"), ("coffee", "transactions")]
+)
+def test_rows_that_do_not_add_up_are_no_answer(
+    dataset: str, kind: str, times: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Should a fault of ours lose a batch, or fold it twice, its queries fail and say so; no other notices."""
+    folder = generated(dataset, tmp_path_factory)
+    world = World(DATASETS[dataset], 3, random.Random(8), label)
+    world.upload(ADA, folder, Options())
+    log = world.logs[kind, 0]
+    batch = log.popleft()
+    log.extendleft([batch] * times)
+    world.upload(BRUNO, folder, Options())
+    world.run()
+    expected = ORACLES[dataset].answer(folder, "us", label_of).files
+    for query in DATASETS[dataset].queries:
+        if kind in {each.file.kind for each in query.inputs}:
+            (told,) = world.answers[ADA, query.name]
+            assert (told.state, f"rows of {kind} were counted where" in told.reason) == ("failed", True)
+        else:
+            assert world.files(ADA)[query.name].encode() == expected[f"{query.name}.csv"]
+    assert {f"{name}.csv": text.encode() for name, text in world.files(BRUNO).items()} == expected
+    assert world.states == [{}] * 3
+    assert world.merges == {}
+
+
 def test_what_ends_while_a_model_is_at_work_stays_ended(folder: Path) -> None:
     """Two agents share the ledger of a client. The model takes its time, and fails, while another file ends."""
     expected = oracle.answer(folder, "us", label_of).files
