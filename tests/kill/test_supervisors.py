@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from infra import events, keeper
-from infra.chaos import Chaos
+from infra.chaos import LOG_FILE, Chaos
 from infra.leadership import Leadership
 from infra.processes import Process, wait_until
 from infra.services import Shape
@@ -150,14 +150,20 @@ def cauce(home: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "infra", *arguments, "--home", str(home)]
 
 
+def logged_blows(home: Path) -> list[dict[str, Any]]:
+    """Of all tests on this home so far."""
+    log = home / LOG_FILE
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
 def test_chaos_hits_at_random_within_its_rails_and_times_what_comes_back(home: Path) -> None:
-    before = pids(home)
+    before, earlier = pids(home), len(logged_blows(home))
     wish = ("--every", "1", "--for", "4s", "--kill", "workers,gateways,brokers", "--signal", "KILL,TERM", "--seed", "3")
     ran = subprocess.run(
         cauce(home, "chaos", *wish), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    blows = [json.loads(line) for line in (home / "chaos.jsonl").read_text().splitlines()]
+    blows = logged_blows(home)[earlier:]
     assert {blow["role"] for blow in blows} <= {"worker", "gateway"}  # the one broker is not to be lost
     assert blows
     for blow in blows:
