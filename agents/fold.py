@@ -45,6 +45,11 @@ class Outgoing:
     value: bytes
     partition: int | None = None
 
+    @property
+    def is_awaited(self) -> bool:
+        """By an answer: all that is merged, but for the runs of a file that goes on."""
+        return self.topic == PARTIALS and (self.about.kind != "partial" or self.about.runs > 0)
+
 
 Send = Callable[[Outgoing], Awaitable[None]]
 Label = Callable[[pa.Table, str], Awaitable[pa.Table]]  # rows with a column `overview`, model → the same with `label`

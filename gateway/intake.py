@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 BLOCK_BYTES: Final = 4 << 20
 BLOCK_SECONDS: Final = 0.1
 COMMIT_SECONDS: Final = 0.5
-COMMIT_BYTES: Final = 64 << 20  # of the file: as many as our own client sends in one request
+COMMIT_BYTES: Final = 64 << 20  # of the file
 # Of rows at hand, at most. Few large batches are folded sooner than many: itineraries in 0.4 s rather than 0.7 for
 # 200 MB, with 8 MB rather than 4. Rows of a file that is packed become few when they are sent.
 COMMIT_TABLE_BYTES: Final = 8 << 20

@@ -16,7 +16,7 @@ from producer_client.errors import BadFile, Refused, SessionGone
 from producer_client.folder import Source
 from producer_client.gateways import Gateways, Route, Trouble
 
-PATCH_BYTES: Final = 64 * 1024 * 1024  # one round trip and one commit of the rest for so many bytes
+PATCH_BYTES: Final = 512 * 1024 * 1024  # one round trip and one commit of the rest for so many bytes
 CAREFUL_BYTES: Final = 1024 * 1024  # after a failure: hear what the gateway says before much is sent in vain
 # The next file is begun when so little is left of those under way: its start costs some round trips, which they hide.
 # Large files go one after the other, as more would share the same network and the same cores, and all end later.

@@ -8,7 +8,6 @@ calls and come back. Any failure ends the process: the next one starts from the 
 """
 
 import asyncio
-import contextlib
 import logging
 import threading
 import time
@@ -30,6 +29,7 @@ from streams.intake import Intake, consumer_config
 from streams.metrics import Metrics
 from streams.options import Options
 from streams.outbox import Outbox
+from streams.pace import Pace
 from streams.recovery import Progress
 from streams.suspects import Label, Suspects
 from streams.transaction import Member, Transaction
@@ -108,7 +108,7 @@ class Engine:
         self._open: Checkpoint | None = None
         self._numbers = 0
         self._lock = asyncio.Lock()  # one checkpoint, release or tidying at a time
-        self._due = asyncio.Event()
+        self._pace = Pace(options.checkpoint_ms)
         self._changelog_ends: dict[TP, int] = {}
         self._taking_over: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -286,13 +286,15 @@ class Engine:
     # ---- checkpoints
 
     async def pulse(self) -> None:
-        """Commit every `checkpoint_ms`, or sooner when much has been written, for as long as the worker lives."""
+        """Commit again and again, for as long as the worker lives."""
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), self.options.checkpoint_ms / 1000)
-            self._due.clear()
+            await self._pace.wait()
             if self.phase is Phase.RUNNING:
                 await self.guarded(self.checkpoint())
+
+    def hasten(self) -> None:
+        """Somebody waits for what was just sent: commit soon, instead of after `checkpoint_ms`."""
+        self._pace.hasten()
 
     async def tidy(self) -> None:
         """Remove the state of partitions that moved away, for as long as the worker lives."""
@@ -360,10 +362,11 @@ class Engine:
         self._open = None
         self._unclaimed = {}
         self.outbox.reset()
+        self._pace.committed()
 
     def _look_whether_due(self) -> None:
         if self.outbox.size_bytes + self._tables.staged_bytes >= self.options.checkpoint_bytes:
-            self._due.set()
+            self._pace.now()
 
     # what a Checkpoint asks of its worker
 

@@ -52,10 +52,13 @@ def wire(settings: Settings) -> ExactlyOnceApp:
             partition=record.partition,
             headers=[*record.about.headers(), *tracing.record_headers()],
         )
+        if record.is_awaited:
+            app.engine.hasten()
 
     async def send_answer(answer: Answer) -> None:
         headers = tracing.record_headers()
         await topics[ANSWERS.name].send(key=answer.client_id, value=to_json(answer), headers=headers or None)
+        app.engine.hasten()
 
     @app.agent(uploaded, name="fold")
     async def run_fold(stream: Any) -> None:
