@@ -8,9 +8,10 @@ turn in between and no step holds more than a part of every run.
 import json
 import logging
 import re
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from heapq import heapify, heappop, heapreplace
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 PIECE_CHARACTERS: Final = 512 << 10  # of an answer, in one record
 STEP_ROWS: Final = 100_000  # of a listing, in one event: about a third of a second
+QUOTE_OR_LINE_END: Final = re.compile(r'["\r\n]')
 NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
 SendAnswer = Callable[[Answer], Awaitable[None]]
@@ -199,9 +201,9 @@ class Merger:
             for partition, all_parts in sorted(ledger["runs"].items())
             for number, parts in enumerate(all_parts)
         ]
-        lines = (csv_line(query.write(row)) for row in in_turn(runs, STEP_ROWS))
+        lines = (csv_line(query.write(row)) for row in in_order(runs, STEP_ROWS))
         texts = list(pieces([csv_line(query.header), *lines] if not written else lines))
-        is_last = all(run.row is None for run in runs)
+        is_last = all(run.last is None for run in runs)
         total = written + len(texts) if is_last else 0
         answers = [self._piece(query, written + number, total, text) for number, text in enumerate(texts)]
         if is_last:
@@ -248,56 +250,55 @@ class Merger:
 
 
 class Run:
-    """The rows of a sorted run, one at a time, from its cursor on. Parts that were read are dropped."""
+    """The rows of a sorted run, from its cursor on, a part at a time. Parts that were read are dropped."""
 
     def __init__(self, table: Table, name: str, parts: int, cursors: Mapping[str, Sequence[int]]) -> None:
         self.name = name
         self._table = table
         self._parts = parts
         self._part, self._at = cursors.get(name, (0, 0))
-        self._rows: list[Row] = []
-        self.row: Row | None = None  # the next one; None at the end
+        self._rows: list[Row] = []  # of the part at the cursor; none at the end of the run
         self._load()
 
     @property
     def cursor(self) -> tuple[int, int]:
         return self._part, self._at
 
-    def advance(self) -> None:
-        self._at += 1
-        if self._at < len(self._rows):
-            self.row = self._rows[self._at]
-            return
+    @property
+    def last(self) -> Row | None:
+        """Of the rows at hand; None when all were taken."""
+        return self._rows[-1] if self._rows else None
+
+    def take(self, last: Row) -> list[Row]:
+        """The rows at hand up to and with this one."""
+        start, self._at = self._at, bisect_right(self._rows, last, self._at)
+        taken = self._rows[start : self._at]
+        if self._at == len(self._rows):
+            self._next_part()
+        return taken
+
+    def _next_part(self) -> None:
         del self._table[f"{self.name}/{self._part}"]
         self._part, self._at = self._part + 1, 0
         self._load()
 
     def _load(self) -> None:
         """The part at the cursor, or the first one behind it that has rows."""
-        while self._part < self._parts:
+        self._rows = []
+        if self._part < self._parts:
             self._rows = rows_of(decode(self._table[f"{self.name}/{self._part}"]))
-            if self._at < len(self._rows):
-                self.row = self._rows[self._at]
-                return
-            del self._table[f"{self.name}/{self._part}"]
-            self._part, self._at = self._part + 1, 0
-        self.row = None
+            if self._at == len(self._rows):
+                self._next_part()
 
 
-def in_turn(runs: Sequence[Run], at_most: int) -> Iterator[Row]:
-    """The rows of sorted runs in the order of all of them."""
-    heap = [(run.row, number) for number, run in enumerate(runs) if run.row is not None]
-    heapify(heap)
-    while heap and at_most:
-        at_most -= 1
-        row, number = heap[0]
-        yield row
-        runs[number].advance()
-        following = runs[number].row
-        if following is None:
-            heappop(heap)
-        else:
-            heapreplace(heap, (following, number))
+def in_order(runs: Sequence[Run], at_least: int) -> Iterator[Row]:
+    """The next rows of all runs in their order: as many as asked for, or a few more. Up to the first of their last rows
+    at hand none can be missing, so those are sorted together: in C, which finds that they are sorted runs."""
+    while at_least > 0 and (lasts := [run.last for run in runs if run.last is not None]):
+        first_end = min(lasts)
+        rows = sorted(chain.from_iterable(run.take(first_end) for run in runs if run.last is not None))
+        at_least -= len(rows)
+        yield from rows
 
 
 def pieces(lines: Iterable[str]) -> Iterator[str]:
@@ -315,6 +316,9 @@ def pieces(lines: Iterable[str]) -> Iterator[str]:
 
 
 def csv_line(fields: Sequence[str]) -> str:
+    line = ",".join(fields)
+    if line.count(",") == len(fields) - 1 and QUOTE_OR_LINE_END.search(line) is None:  # nearly every line
+        return line + "\n"
     return ",".join(map(quoted, fields)) + "\n"
 
 
