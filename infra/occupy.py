@@ -25,6 +25,7 @@ def main() -> None:
     os.truncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()} {_started_at()}\n".encode(), 0)
     os.set_inheritable(lock, True)
+    os.environ["SLOT_LOCK"] = str(lock)  # for one that leaves the slot before it ends
     os.execvp(command[0], command)  # noqa: S606  (no shell is what we want)
 
 

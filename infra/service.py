@@ -125,6 +125,10 @@ def worker_command(app: str = "streams") -> list[str]:
     return [str(Path(sys.executable).with_name("faust")), "-A", app, "worker"]
 
 
+def spare_command(slot_file: Path) -> list[str]:
+    return [sys.executable, "-m", "streams.spare", str(slot_file)]
+
+
 def gateway_command() -> list[str]:
     return [sys.executable, "-m", "gateway"]
 

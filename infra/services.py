@@ -14,8 +14,8 @@ from cauce.settings import Settings
 from infra.broker import Broker
 from infra.cluster import Cluster
 from infra.ports import Ports
-from infra.service import gateway_command, worker_command
-from infra.slots import Order, Slot
+from infra.service import gateway_command, spare_command, worker_command
+from infra.slots import SPARE, Order, Slot
 from infra.tending import Record
 
 FIRST_GATEWAY_PORT: Final = 8080  # wished for: what a person types
@@ -31,6 +31,7 @@ class Shape:
     gateways: int = 0
     partitions: int = 8
     supervisors: int = 1
+    spares: bool = True  # a worker in waiting for each
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -81,6 +82,10 @@ class Plan:
     def slot(self, record: Record) -> Slot:
         return Slot(self.home, record.role, record.index, record.port, self._order(record))
 
+    def spare(self, record: Record) -> Slot:
+        """Of a worker: in waiting for its slot."""
+        return Slot(self.home, SPARE, record.index, 0, lambda: self._worker(record, self.slot(record).file))
+
     def _order(self, record: Record) -> Callable[[], Order]:
         match record.role:
             case "broker":
@@ -95,10 +100,11 @@ class Plan:
     def _broker(self, broker: Broker) -> Order:
         return Order(broker.command(self.cluster.java()), dict(os.environ), broker.folder, broker.output_file)
 
-    def _worker(self, record: Record) -> Order:
+    def _worker(self, record: Record, awaited: Path | None = None) -> Order:
         name = f"worker-{record.index}"
         own = {"CAUCE_WORKER_ID": name, "CAUCE_WORKER_PORT": str(record.port)}
-        return Order(worker_command(), self._environment(own), Path.cwd(), self.home / "workers" / f"{name}.log")
+        command = worker_command() if awaited is None else spare_command(awaited)
+        return Order(command, self._environment(own), Path.cwd(), self.home / "workers" / f"{name}.log")
 
     def _gateway(self, record: Record) -> Order:
         own = {

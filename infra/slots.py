@@ -18,6 +18,7 @@ from typing import Final
 from infra.processes import POLL_SECONDS, Process, State, wait_until
 
 FOLDER: Final = "slots"
+SPARE: Final = "spare"  # the role of a worker in waiting
 OCCUPY: Final = Path(__file__).with_name("occupy.py")
 GONE_SECONDS: Final = 10.0  # SIGKILL works at once; a busy disk may hold a process a little longer
 
@@ -40,7 +41,7 @@ class Slot:
         self.index = index
         self.port = port
         self.name = f"{role}-{index}"
-        self._file = home / FOLDER / self.name
+        self.file = home / FOLDER / self.name
         self._order = order
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -48,7 +49,7 @@ class Slot:
     def process(self) -> Process | None:
         """Who holds it, or held it last; None if nobody ever did."""
         try:
-            pid, _, started_at = self._file.read_text(encoding="ascii").strip().partition(" ")
+            pid, _, started_at = self.file.read_text(encoding="ascii").strip().partition(" ")
         except FileNotFoundError:
             return None
         if not pid:
@@ -59,7 +60,7 @@ class Slot:
     def is_held(self) -> bool:
         """Whether a process, ours or not, has the slot now; also while it has not said yet who it is."""
         try:
-            lock = os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
+            lock = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
@@ -86,10 +87,10 @@ class Slot:
         assert self._order is not None, "a slot that is only looked at"
         order = self._order()
         order.log_file.parent.mkdir(parents=True, exist_ok=True)
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
         with order.log_file.open("ab") as log:
             self._child = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(OCCUPY), str(self._file), *order.command],
+                [sys.executable, "-I", "-S", str(OCCUPY), str(self.file), *order.command],
                 cwd=order.folder,
                 env=order.environment,
                 stdin=subprocess.DEVNULL,
@@ -104,9 +105,10 @@ class Slot:
         if self.is_held and (process := self.process) is not None:
             process.send(sign)
 
-    def exit_code(self) -> int | None:
-        """Of the last holder, if we started it and it has ended; what another supervisor started ends unseen."""
-        process = self.process
+    def exit_code(self, process: Process | None = None) -> int | None:
+        """Of that holder, or the last one, if we started it and it has ended; what another supervisor started ends
+        unseen."""
+        process = process or self.process
         if self._child is None or process is None or process.pid != self._child.pid:
             return None
         return self._child.poll()
@@ -116,22 +118,29 @@ class Slot:
         if self._child is not None:
             self._child.returncode = self._child.poll() or 0
 
+    def hand_over(self, other: "Slot") -> None:
+        """If what we started holds the other slot by now, it is that one's child."""
+        holder = other.process
+        if self._child is not None and holder is not None and holder.pid == self._child.pid:
+            other._child, self._child = self._child, None
+
     def forget(self) -> None:
         """As if nobody had ever held it; only while nobody does, and by who leads."""
-        self._file.unlink(missing_ok=True)
+        self.file.unlink(missing_ok=True)
 
     def kill(self) -> None:
-        """SIGKILL, also of one that is paused; returns when the slot is free."""
+        """SIGKILL, also of one that is paused; returns when it has the slot no more."""
+        process = self.process
         self.send(signal.SIGKILL)
         if self._child is not None:  # it may not hold the slot yet, and lets go of it a moment before it is gone
             self._child.kill()
             self._child.wait(GONE_SECONDS)
-        self.wait_free(GONE_SECONDS)
+        self.wait_free(GONE_SECONDS, process)
 
-    def wait_free(self, seconds: float) -> None:
-        process = self.process
+    def wait_free(self, seconds: float, process: Process | None) -> None:
+        """Until that process has it no more: another may have been waiting for it."""
         wait_until(
-            lambda: not self.is_held,
+            lambda: not self.is_held or self.process != process,
             seconds=seconds,
             otherwise=f"{self.name} (pid {process.pid if process else '?'}) does not end",
         )

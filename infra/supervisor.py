@@ -29,7 +29,8 @@ from infra.events import Events
 from infra.health import Doctor
 from infra.leadership import Leadership
 from infra.services import Plan
-from infra.slots import Slot, ask_to_stop
+from infra.slots import SPARE, Slot, ask_to_stop
+from infra.spares import Spare
 from infra.state import STATE_FILE, Member, Phase, Running, Wish, held_or_not
 from infra.supervisor_metrics import serve
 from infra.tending import Tended
@@ -87,6 +88,7 @@ class Leader:
         self._asking = ThreadPoolExecutor(1, thread_name_prefix="ask-kafka")
         self._counted: Future[bool] | None = None
         self._tended: list[Tended] = []
+        self._spares: list[Spare] = []
         self._running = Running(Phase.STARTING, None, ())
 
     def run(self) -> None:
@@ -103,6 +105,8 @@ class Leader:
             self._running.write(self._home)
         replace(self._wish, is_up=False).write(self._home)
         self._events.tell("supervisor", self._index, "stopping")
+        for spare in self._spares:
+            spare.end()
         bring_down(self._home, self._index)
         self._doctor.close()
 
@@ -126,6 +130,8 @@ class Leader:
             Tended(self._plan.slot(member.record), member.record, self._doctor, self._events)
             for member in self._running.members
         ]
+        if self._wish.shape.spares:
+            self._spares = [Spare(self._plan.spare(each.record), each) for each in self._of("worker")]
         serve_of(self._home, self._index)
 
     # ---- one turn
@@ -139,6 +145,9 @@ class Leader:
         if self._running.phase is Phase.STARTING:
             self._refuse_failures()
             changed.append(self._go_on(brokers, services))
+        if self._running.phase is Phase.READY:
+            for spare in self._spares:
+                spare.tend()
         if any(changed):
             self._running.write(self._home)
 
@@ -185,6 +194,9 @@ def bring_down(home: Path, but_supervisor: int | None = None) -> None:
     Only who leads may call this. It can be called again, by whoever leads then, and goes on.
     """
     slots = [slot for slot in held_or_not(home) if slot.is_held]
+    for slot in slots:
+        if slot.role == SPARE:
+            slot.kill()  # before it takes the place of a worker that is asked to stop
     ask_to_stop([slot for slot in slots if slot.role in {"worker", "gateway"}], SERVICE_STOP_SECONDS)
     ask_to_stop([slot for slot in slots if slot.role == "broker"], STOP_SECONDS, lambda left: _are_closed(home, left))
     others = [slot for slot in slots if slot.role == "supervisor" and slot.index != but_supervisor]

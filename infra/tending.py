@@ -69,6 +69,8 @@ class Tended:
             return False  # the holder is about to say who it is
         changed = process != self._process
         if changed:
+            if self._process not in (None, self._mourned):
+                self._mourn_replaced(now, is_blameless=is_blameless)
             self._meet(process, now)
         return self._tend_held(now, is_blameless=is_blameless) or changed
 
@@ -78,6 +80,14 @@ class Tended:
         self._process, self._began_at = process, now
         self._wrong_since, self.is_ready = None, False
         self._doctor.forget(self.slot)
+
+    def _mourn_replaced(self, now: float, *, is_blameless: bool) -> None:
+        """One that was waiting for it has the slot already."""
+        self._mourned = self._process
+        self._fall(now, is_blameless=is_blameless)
+        self.record.restarts += 1
+        self._is_awaited = True
+        self._tell("started", "was ready to take its place")
 
     def _tend_held(self, now: float, *, is_blameless: bool) -> bool:
         health = self._doctor.health(self.slot)
@@ -142,7 +152,7 @@ class Tended:
         return True
 
     def _fall(self, now: float, *, is_blameless: bool) -> None:
-        lived, code = now - self._began_at, self.slot.exit_code()
+        lived, code = now - self._began_at, self.slot.exit_code(self._process)
         how = "how is not known" if code is None else how_it_ended(code)
         log.warning("ended", extra={"slot": self.slot.name, "how": how, "lived_seconds": round(lived, 1)})
         self._tell("ended", how)

@@ -17,6 +17,7 @@ from infra.chaos import LOG_FILE, Chaos
 from infra.leadership import Leadership
 from infra.processes import Process, wait_until
 from infra.services import Shape
+from infra.slots import SPARE, Slot
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.timeout(400)]
 
@@ -74,6 +75,12 @@ def leader_of(home: Path) -> Place:
     return next(place for place, pid in pids(home).items() if pid == leader.pid)
 
 
+def waits_for_a_lock(process: Process) -> bool:
+    """Linux says so: `2: -> FLOCK ADVISORY WRITE 4711 …`."""
+    lines = [line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines()]
+    return any(words[1] == "->" and str(process.pid) in words for words in lines)
+
+
 def kill_all_supervisors(home: Path) -> None:
     """Stopped first, so that none can revive another."""
     for sign in (signal.SIGSTOP, signal.SIGKILL):
@@ -122,6 +129,27 @@ def test_every_role_comes_back_and_a_new_leader_restarts_nothing(home: Path) -> 
     )
     wait_until(lambda: not keeper.runs(home), seconds=10, otherwise="a supervisor is left")
     assert keeper.status(home)["processes"] == []
+
+
+def test_a_worker_in_waiting_takes_the_place_of_one_that_is_killed_or_paused(home: Path) -> None:
+    waiting = Slot(home, SPARE, 0, port=0)
+    for sign in (signal.SIGKILL, signal.SIGSTOP):
+        wait_until(lambda: waiting.is_held, seconds=BACK_SECONDS, otherwise="nobody is in waiting")
+        spare, restarts = waiting.process, rows(home)["worker", 0]["restarts"]
+        assert spare is not None
+        wait_until(lambda spare=spare: waits_for_a_lock(spare), seconds=BACK_SECONDS, otherwise="it never waits")  # type: ignore[misc]
+        gone = hit(home, ("worker", 0), sign)
+        wait_until(lambda gone=gone: not gone.alive, seconds=BACK_SECONDS, otherwise="it was not ended")  # type: ignore[misc]
+        wait_all_ready(home, gone)
+        assert pids(home)["worker", 0] == spare.pid
+        assert rows(home)["worker", 0]["restarts"] == restarts + 1
+    told = [each.detail for each in events.read(home) if each.role == "worker"]
+    assert {"signal SIGKILL", "was ready to take its place"} <= set(told)
+    wait_until(lambda: waiting.is_held, seconds=BACK_SECONDS, otherwise="nobody is in waiting")
+    spare = waiting.process
+    keeper.down(home)
+    assert spare is not None
+    assert not spare.alive
 
 
 def test_without_supervisors_the_rest_runs_on_and_is_adopted_or_ended(home: Path) -> None:
