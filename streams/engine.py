@@ -42,6 +42,7 @@ T = TypeVar("T")
 
 CLOSE_SECONDS: Final = 2.0
 WATCH_SECONDS: Final = 2.0
+UNEVEN_SECONDS: Final = 10.0  # a member that lacks a topic asks for it again within this
 ABORT_SECONDS: Final = 3.0  # of a dying worker; if it takes longer, the next owner ends the transaction
 GRACE_SECONDS: Final = 5.0  # beyond the time a call to the library was given; some of its calls ignore that
 
@@ -228,8 +229,12 @@ class Engine:
         self.read_to_end.clear()
         log.info("partitions assigned", extra={"partitions": len(tps), "generation": self._generation})
         await self._router.on_assigned(tps, self._generation)
-        if not await self._tables.take_over(tps, self._topics):
-            return  # taken from us again while restoring
+        try:
+            if not await self._tables.take_over(tps, self._topics):
+                return  # taken from us again while restoring
+        except Uneven as uneven:
+            self._wait_for_an_even_one(uneven)
+            return
         if tps:
             self._begin()
             if self._unclaimed:
@@ -241,6 +246,17 @@ class Engine:
             self._intake.flow()
         self.gate.open()
         log.info("worker ready", extra={"partitions": len(tps)})
+
+    def _wait_for_an_even_one(self, uneven: Uneven) -> None:
+        """Whoever does not know a topic hears of it soon, joins again, and all get another assignment."""
+        log.warning("an assignment is not taken", extra={"reason": str(uneven)})
+        if self._intake is not None:
+            self._intake.learn_topics()
+        self._loop.call_later(UNEVEN_SECONDS, self._still_uneven, self._generation, uneven)
+
+    def _still_uneven(self, generation: int, uneven: Uneven) -> None:
+        if self._generation == generation and self.phase is Phase.RESTORING:
+            self.failed(uneven)
 
     async def released(self) -> None:
         """Partitions are to be given back: commit all that was finished, then forget them."""

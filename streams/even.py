@@ -6,8 +6,9 @@ A member of the group that does not know a topic, because the broker that it ask
 rest among all, and two workers write the same partition of a table. Each has the half of it; the one that keeps the
 partition never reads what the other has put into the changelog before its own last write.
 
-A restart alone does not mend it: the coordinator gives a static member that comes back in time what it had before. So
-all who see it stay away until their sessions are over, and then the group shares out anew.
+So such an assignment is not taken. Mostly the ignorant member hears of the topic soon and joins again. A restart would
+not mend it: the coordinator gives a static member that comes back in time what it had before. So after a while all who
+see it end, and stay away until their sessions are over; then the group shares out anew.
 """
 
 from collections.abc import Collection, Mapping
@@ -32,5 +33,5 @@ def refuse_uneven(tps: Collection[TP], counts: Mapping[str, int]) -> None:
         if given[topic] != given[first]:
             raise Uneven(
                 f"consumer: partitions {sorted(given[topic])} of {topic} were assigned, but {sorted(given[first])} of "
-                f"{first}: a member of the group did not know all topics; joining anew when its session is over"
+                f"{first}: a member of the group did not know all topics; waiting for another one"
             )

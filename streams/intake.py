@@ -28,6 +28,7 @@ TAKE_AT_MOST: Final = 64  # records a call: enough to spare calls, few enough no
 POLL_SECONDS: Final = 0.1
 BUDGET_BYTES: Final = 16 << 20  # read and not finished, per topic: 64 batches of 256 KiB
 BUDGET_RECORDS: Final = 4096
+LIST_SECONDS: Final = 5.0
 ENDS_EVERY_SECONDS: Final = 1.0
 GONE: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE)
 COMMITTED_SECONDS: Final = 30.0  # a pending commit of a former owner is ended by its transaction time-out at the latest
@@ -151,6 +152,7 @@ class Intake(threading.Thread):
         self._loop = loop
         self._leaving = threading.Event()
         self._flowing = threading.Event()
+        self._learning = threading.Event()
         self._rebalances = 0
         self._paused: set[str] = set()
         self._ends_at = 0.0
@@ -163,6 +165,10 @@ class Intake(threading.Thread):
     def flow(self) -> None:
         """Tables are restored: let records come. Called on the event loop, done in this thread."""
         self._flowing.set()
+
+    def learn_topics(self) -> None:
+        """Ask what topics there are: if we joined without some, the library joins again. Done in this thread."""
+        self._learning.set()
 
     def leave(self) -> None:
         self._leaving.set()
@@ -198,6 +204,9 @@ class Intake(threading.Thread):
         )
 
     def _read(self) -> None:
+        if self._learning.is_set():
+            self._learning.clear()
+            self._consumer.list_topics(timeout=LIST_SECONDS)
         assigned = {tp.topic for tp in self._consumer.assignment()}
         if self._flowing.is_set():
             self._pause_and_resume(assigned)

@@ -104,19 +104,28 @@ def install(plan: Plan, injector: Injector) -> None:
         _commit_without_generation(plan, injector)
     if "own-offsets" in plan.off:
         _go_on_from_what_was_known(plan)
-    if "unaware" in plan.off:
+    if "unaware" in plan.off or "learns" in plan.off:
         _join_without_one_topic(plan)
 
 
 def _join_without_one_topic(plan: Plan) -> None:
-    """As librdkafka does when the broker that it asks has not heard of the topic."""
-    subscribe = intake.Intake._subscribe
+    """As librdkafka does when the broker that it asks has not heard of the topic. It hears of it when it asks again, or
+    never."""
+    subscribe, read = intake.Intake._subscribe, intake.Intake._read
 
     def subscribe_to_fewer(self: intake.Intake) -> None:
-        self._topics = [topic for topic in self._topics if topic != plan.topic("mid")]
+        all_topics = self._topics
+        self._topics = [topic for topic in all_topics if topic != plan.topic("mid")]
         subscribe(self)
+        self._topics = all_topics
+
+    def read_and_learn(self: intake.Intake) -> None:
+        if self._learning.is_set() and "learns" in plan.off:
+            subscribe(self)
+        read(self)
 
     intake.Intake._subscribe = subscribe_to_fewer  # type: ignore[method-assign]
+    intake.Intake._read = read_and_learn  # type: ignore[method-assign]
 
 
 def _stop_fetching_when_told(injector: Injector) -> None:

@@ -49,7 +49,8 @@ def test_an_idle_worker_survives_a_rebalance(fleet: Fleet, truth: Truth, load: L
 
 
 def test_a_member_that_does_not_know_every_topic_makes_all_join_anew(fleet: Fleet, truth: Truth, load: Load) -> None:
-    """Else both would own the same partitions of the table: one by the topic that the other does not know."""
+    """Else both would own the same partitions of the table: one by the topic that the other does not know. It does not
+    hear of it here, so both end after a while, and stay away for a session."""
     fleet.start_ready("w0")
     aware, unaware = fleet.workers["w0"], fleet.start("w1", off=("unaware",))
     for worker in (aware, unaware):
@@ -62,6 +63,18 @@ def test_a_member_that_does_not_know_every_topic_makes_all_join_anew(fleet: Flee
     wait_for(lambda: shares(fleet, "w0", "w1") == (2, 2), 60, "the partitions were never shared out")
     fleet.stop()
     assert truth.check(200) == EXACT
+
+
+def test_a_member_that_hears_of_a_topic_late_costs_no_worker(fleet: Fleet, truth: Truth, load: Load) -> None:
+    fleet.start_ready("w0")
+    late = fleet.start("w1", off=("learns",))
+    late.wait_said("an assignment is not taken")
+    load.send(200)
+    truth.wait_seen(200)
+    wait_for(lambda: shares(fleet, "w0", "w1") == (2, 2), 60, "the partitions were never shared out")
+    fleet.stop()
+    assert truth.check(200) == EXACT
+    assert len(fleet.all) == 2
 
 
 def test_state_of_partitions_that_moved_away_is_kept_for_a_while_and_then_removed(plan: Plan, truth: Truth) -> None:
