@@ -27,6 +27,7 @@ from infra.cluster import behind
 from infra.generate.datasets import GENERATORS
 from infra.processes import wait_until
 from infra.services import Shape
+from infra.slots import SPARE, Slot
 from infra.state import Member, Running
 from producer_client.api import Client
 
@@ -101,10 +102,17 @@ class Transactions(threading.Thread):
             self.longest = max(self.longest, time.monotonic() - began)
 
 
+def spares_wait(home: Path) -> bool:
+    """All is well: each worker has one in waiting."""
+    waiting = [Slot(home, SPARE, member.index, port=0) for member in members(home, "worker")]
+    return all(slot.is_held and (who := slot.process) is not None and who.waits_for_a_lock() for slot in waiting)
+
+
 def of_workers(home: Path, kills: int, chance: random.Random) -> Iterator[float]:
     chaos = Chaos(home, lambda line: None)
     for _ in range(kills):
         wait_until(lambda: len(chaos.targets(["worker"])) == SHAPE.workers, seconds=BACK_SECONDS, otherwise="not ready")
+        wait_until(lambda: spares_wait(home), seconds=BACK_SECONDS, otherwise="nobody is in waiting")
         blow = chaos.strike(chance.choice(chaos.targets(["worker"])), signal.SIGKILL)
         while not chaos.is_settled:
             chaos.watch()

@@ -75,12 +75,6 @@ def leader_of(home: Path) -> Place:
     return next(place for place, pid in pids(home).items() if pid == leader.pid)
 
 
-def waits_for_a_lock(process: Process) -> bool:
-    """Linux says so: `2: -> FLOCK ADVISORY WRITE 4711 …`."""
-    lines = [line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines()]
-    return any(words[1] == "->" and str(process.pid) in words for words in lines)
-
-
 def kill_all_supervisors(home: Path) -> None:
     """Stopped first, so that none can revive another."""
     for sign in (signal.SIGSTOP, signal.SIGKILL):
@@ -137,7 +131,7 @@ def test_a_worker_in_waiting_takes_the_place_of_one_that_is_killed_or_paused(hom
         wait_until(lambda: waiting.is_held, seconds=BACK_SECONDS, otherwise="nobody is in waiting")
         spare, restarts = waiting.process, rows(home)["worker", 0]["restarts"]
         assert spare is not None
-        wait_until(lambda spare=spare: waits_for_a_lock(spare), seconds=BACK_SECONDS, otherwise="it never waits")  # type: ignore[misc]
+        wait_until(spare.waits_for_a_lock, seconds=BACK_SECONDS, otherwise="it never waits")
         gone = hit(home, ("worker", 0), sign)
         wait_until(lambda gone=gone: not gone.alive, seconds=BACK_SECONDS, otherwise="it was not ended")  # type: ignore[misc]
         wait_all_ready(home, gone)
