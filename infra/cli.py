@@ -70,6 +70,9 @@ def up(
     partitions: Partitions = 8,
     home: Home = None,
     heap: Heap = "384m",
+    spares: Annotated[
+        bool, typer.Option(help="For each worker one in waiting, which takes its place at once; 122 MB each.")
+    ] = True,
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is ready; `cauce down` ends it.")] = False,
 ) -> None:
     """Start Kafka, workers and gateways on this machine and stay until Ctrl-C.
@@ -87,7 +90,7 @@ def up(
     from infra.status_view import show
 
     folder = home_of(home)
-    shape = Shape(brokers, heap, workers, gateways, partitions, supervisors)
+    shape = Shape(brokers, heap, workers, gateways, partitions, supervisors, spares)
     if detach:
         keeper.detach(folder, shape)
         show(keeper.status(folder))
@@ -218,7 +221,8 @@ def run(
     from infra.run import run_once
     from infra.services import Shape
 
-    return run_once(arguments, Shape(brokers, heap, workers, gateways, partitions, supervisors), home)
+    shape = Shape(brokers, heap, workers, gateways, partitions, supervisors, spares=False)  # it does not run for long
+    return run_once(arguments, shape, home)
 
 
 @app.command()
