@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from confluent_kafka import (
+    OFFSET_BEGINNING,
     OFFSET_END,
     Consumer,
     IsolationLevel,
@@ -91,7 +92,7 @@ def let_go(consumer: Consumer) -> None:
 
 
 class Ends:
-    """Asks the brokers where partitions end, now.
+    """Asks the brokers where partitions end, now, or where they begin.
 
     As a consumer. An admin client asks a leader that is away again and again without a pause, for as long as it was
     given: up to 0.9 of a core a process, just when the brokers need it (measured with librdkafka 2.16)."""
@@ -102,26 +103,39 @@ class Ends:
 
     def of(self, places: Collection[Place], isolation: IsolationLevel) -> dict[Place, int]:
         """Committed or not, as asked for. Blocks; may be called from any thread."""
+        return self._ask(places, isolation, OFFSET_END)
+
+    def _ask(self, places: Collection[Place], isolation: IsolationLevel, which: int) -> dict[Place, int]:
         consumer = self._consumers.get(isolation) or self._connect(isolation)
         try:
-            found = consumer.offsets_for_times([TopicPartition(*place, OFFSET_END) for place in places], TRY_SECONDS)
+            found = consumer.offsets_for_times([TopicPartition(*place, which) for place in places], TRY_SECONDS)
             errors = [tp.error or "no answer" for tp in found if tp.error is not None or tp.offset < 0]
         except KafkaException as error:
             errors = [error.args[0]]
         if errors:
             # It goes on asking whoever led when it last looked; a new one looks first.
             self._consumers.pop(isolation, None)
-            raise BrokerUnavailable(f"the ends of {min(places)[0]} are not to be had: {errors[0]}")
+            what = "ends" if which == OFFSET_END else "beginnings"
+            raise BrokerUnavailable(f"the {what} of {min(places)[0]} are not to be had: {errors[0]}")
         return {(tp.topic, tp.partition): tp.offset for tp in found}
 
     def wait_for(
         self, places: Collection[Place], isolation: IsolationLevel, seconds: float, stop: threading.Event | None = None
     ) -> dict[Place, int]:
         """The same, asked again while a partition moves to another broker, or a new one has not heard of it yet."""
-        deadline, stop = time.monotonic() + seconds, stop or threading.Event()
+        return self._wait_for(places, isolation, OFFSET_END, seconds, stop or threading.Event())
+
+    def wait_for_beginnings(self, places: Collection[Place], seconds: float) -> dict[Place, int]:
+        """The first offsets that retention has left."""
+        return self._wait_for(places, IsolationLevel.READ_UNCOMMITTED, OFFSET_BEGINNING, seconds, threading.Event())
+
+    def _wait_for(
+        self, places: Collection[Place], isolation: IsolationLevel, which: int, seconds: float, stop: threading.Event
+    ) -> dict[Place, int]:
+        deadline = time.monotonic() + seconds
         while True:
             try:
-                return self.of(places, isolation)
+                return self._ask(places, isolation, which)
             except BrokerUnavailable:
                 if time.monotonic() > deadline or stop.wait(AGAIN_SECONDS):
                     raise

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from faust.types import TP
 
 from cauce.errors import BrokerUnavailable, CauceError, ConfigError, Fenced
+from cauce.kafka import Ends
 from cauce.provision import wait_known_everywhere
 from streams.predecessors import committed_offsets, end_transactions_of_the_gone
 from streams.suspects import Label
@@ -271,8 +272,7 @@ class Intake(threading.Thread):
         if error.code() in GONE:
             raise BrokerUnavailable(
                 f"consumer: what comes next of {tp.topic}-{tp.partition} is not there: {error.str()}; a restart goes "
-                "on from the last commit. If retention has deleted it, stop all workers and say where to go on: "
-                "cauce kafka consumer-groups --reset-offsets"
+                "on from the last commit"
             )
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             wait_known_everywhere(self._client, [message.topic() or ""])
@@ -297,10 +297,7 @@ class Intake(threading.Thread):
             end_transactions_of_the_gone(self._client, self._group, self._transactional_id, partitions)
             committed = committed_offsets(consumer, partitions, COMMITTED_SECONDS)
         labels = {TP(tp.topic, tp.partition): Label.read(tp.metadata) for tp in committed}
-        positions = [
-            TopicPartition(tp.topic, tp.partition, tp.offset if tp.offset >= 0 else OFFSET_BEGINNING)
-            for tp in committed
-        ]
+        positions = self._positions(committed)
         self._flowing.clear()
         consumer.assign(positions)
         consumer.pause(positions)
@@ -308,6 +305,20 @@ class Intake(threading.Thread):
         offsets = {TP(tp.topic, tp.partition): max(tp.offset, 0) for tp in positions}
         self._reached = dict(offsets)
         self._tell(self._worker.assigned, frozenset(offsets), offsets, labels, member)
+
+    def _positions(self, committed: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Where to go on: at the commits, or at the first record that is there. Retention passes a commit without harm
+        where only the marker of a transaction was behind it; what else it may have taken has to be told."""
+        places = [(tp.topic, tp.partition) for tp in committed]
+        first = Ends(self._client).wait_for_beginnings(places, COMMITTED_SECONDS) if places else {}
+        for tp in committed:
+            at = first[tp.topic, tp.partition]
+            if 0 <= tp.offset < at:
+                where = {"partition": f"{tp.topic}-{tp.partition}", "committed": tp.offset, "first": at}
+                log.warning("retention has passed what was committed, going on at the first record", extra=where)
+        return [
+            TopicPartition(*place, max(first[place], tp.offset)) for place, tp in zip(places, committed, strict=True)
+        ]
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Finish and commit what was begun, then let go. The generation stays ours until this returns."""

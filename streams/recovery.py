@@ -117,7 +117,7 @@ class Restore:
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
-            "auto.offset.reset": "error",  # a changelog that has lost its middle restores nothing
+            "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 50,
             "fetch.message.max.bytes": 4 << 20,
             "queued.min.messages": 1_000_000,

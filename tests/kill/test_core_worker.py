@@ -6,7 +6,10 @@ import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from cauce.kafka import Ends
 from infra.cluster import Cluster
 from tests.harness.fleet import FAILED, LAST_WORDS, Fleet, wait_for
 from tests.harness.load import ConstantLoad, Load, create_topics
@@ -130,3 +133,24 @@ def test_two_workers_killed_at_random_under_load(plan: Plan, fleet: Fleet, truth
     fleet.stop()
     assert fleet.restarts >= kills
     assert truth.check(load.sent) == EXACT
+
+
+def test_a_worker_goes_on_where_retention_has_passed_its_commit(
+    plan: Plan, fleet: Fleet, truth: Truth, load: Load
+) -> None:
+    """Behind the last record of a transaction is its marker: once both are gone, the commit is below what is left."""
+    load.send(RECORDS)
+    fleet.start_ready("w0")
+    truth.wait_seen(RECORDS)
+    fleet.stop()
+    places = [(plan.topic("mid"), number) for number in range(plan.partitions)]
+    ends = Ends({"bootstrap.servers": plan.bootstrap}).of(places, IsolationLevel.READ_UNCOMMITTED)
+    admin = AdminClient({"bootstrap.servers": plan.bootstrap})
+    for deleted in admin.delete_records([TopicPartition(*place, end) for place, end in ends.items()]).values():
+        deleted.result(60)
+    load.send(RECORDS)
+    worker = fleet.start("w0")
+    truth.wait_seen(2 * RECORDS)
+    fleet.stop()
+    assert truth.check(2 * RECORDS) == EXACT
+    assert worker.said("retention has passed what was committed, going on at the first record")
