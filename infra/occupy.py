@@ -11,6 +11,7 @@ import sys
 import time
 
 PATIENCE_SECONDS = 1.0  # who only looks whether the slot is free holds its lock for microseconds
+OWN_LOCK = "SLOT_LOCK"  # the variable that has the descriptor of the lock
 TAKEN = 75  # EX_TEMPFAIL: somebody else has the slot
 
 
@@ -22,11 +23,16 @@ def main() -> None:
         if time.monotonic() > deadline:
             sys.exit(TAKEN)
         time.sleep(0.005)
+    say_who(lock)
+    os.set_inheritable(lock, True)
+    os.environ[OWN_LOCK] = str(lock)  # for one that leaves the slot before it ends
+    os.execvp(command[0], command)  # noqa: S606  (no shell is what we want)
+
+
+def say_who(lock: int) -> None:
+    """We hold the slot: pid and start time, into its file."""
     os.truncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()} {_started_at()}\n".encode(), 0)
-    os.set_inheritable(lock, True)
-    os.environ["SLOT_LOCK"] = str(lock)  # for one that leaves the slot before it ends
-    os.execvp(command[0], command)  # noqa: S606  (no shell is what we want)
 
 
 def _take(lock: int) -> bool:

@@ -126,7 +126,9 @@ def worker_command(app: str = "streams") -> list[str]:
 
 
 def spare_command(slot_file: Path) -> list[str]:
-    return [sys.executable, "-m", "streams.spare", str(slot_file)]
+    """Of a worker: what it imports is imported ahead."""
+    ahead = "faust.cli.faust,faust.cli.worker,faust.web.drivers.aiohttp,streams.wiring"
+    return [sys.executable, "-m", "infra.spare", str(slot_file), ahead, *worker_command()]
 
 
 def gateway_command() -> list[str]:
