@@ -132,9 +132,13 @@ class Engine:
     def join(self, topics: set[str]) -> None:
         if self.phase in (Phase.STOPPED, Phase.FAILED):
             return
-        if self._intake is not None:
-            raise Fenced(f"topics changed while running, now {sorted(topics)}; a restart joins with the new list")
+        if topics <= self._topics:  # a stream that ends leaves its topic to the others until the next start
+            return
         self._topics = frozenset(topics)
+        if self._intake is not None:  # an agent got to its `group_by` when we had joined: join again, with its topic
+            log.info("topics changed, joining again", extra={"topics": sorted(topics)})
+            self._intake.subscribe(topics)
+            return
         options = self.options
         config = consumer_config(options.kafka, self.group, options.worker_id, options.session_timeout_ms)
         self._intake = Intake(options.kafka, config, topics, self.transactional_id, self, self._loop)

@@ -26,6 +26,8 @@ def refuse_uneven(tps: Collection[TP], counts: Mapping[str, int]) -> None:
     """`counts`: how many partitions each topic has that we read. Those with as many must be given alike."""
     given: dict[str, set[int]] = {topic: set() for topic in counts}
     for tp in tps:
+        if tp.topic not in counts:  # of the former self of a static member, which may have asked for more by then
+            raise Uneven(f"consumer: {tp.topic} was assigned, which we do not read; waiting for another assignment")
         given[tp.topic].add(tp.partition)
     first_of: dict[int, str] = {}
     for topic in sorted(counts):

@@ -147,7 +147,8 @@ class Intake(threading.Thread):
         self.budget = Budget()
         self._client = client
         self._group: str = config["group.id"]
-        self._topics = sorted(topics)
+        self._topics: Sequence[str] = ()
+        self._wanted = sorted(topics)
         self._transactional_id = transactional_id
         self._worker = worker
         self._loop = loop
@@ -166,6 +167,10 @@ class Intake(threading.Thread):
     def flow(self) -> None:
         """Tables are restored: let records come. Called on the event loop, done in this thread."""
         self._flowing.set()
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """To these from now on: the group shares all of them out anew. Done in this thread."""
+        self._wanted = sorted(topics)
 
     def learn_topics(self) -> None:
         """Ask what topics there are: if we joined without some, the library joins again. Done in this thread."""
@@ -186,9 +191,9 @@ class Intake(threading.Thread):
 
     def run(self) -> None:
         try:
-            wait_known_everywhere(self._client, self._topics)
-            self._subscribe()
             while not self._leaving.is_set():
+                if self._topics != self._wanted:
+                    self._subscribe(self._wanted)
                 self._read()
         except CauceError as error:
             self._tell(self._worker.failed, error)
@@ -199,9 +204,11 @@ class Intake(threading.Thread):
         finally:
             self._consumer.close()
 
-    def _subscribe(self) -> None:
+    def _subscribe(self, topics: Sequence[str]) -> None:
+        wait_known_everywhere(self._client, topics)
+        self._topics = topics
         self._consumer.subscribe(
-            self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
 
     def _read(self) -> None:
@@ -275,8 +282,7 @@ class Intake(threading.Thread):
                 "on from the last commit"
             )
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            wait_known_everywhere(self._client, [message.topic() or ""])
-            self._subscribe()  # asks for the metadata anew, now
+            self._subscribe(self._topics)  # asks for the metadata anew, once every broker knows them
             return False
         if error.code() in (KafkaError._MAX_POLL_EXCEEDED, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID):
             raise Fenced(f"consumer: {error.str()}; another worker has the partitions")

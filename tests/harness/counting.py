@@ -3,6 +3,7 @@
 in ──topic.send──▶ mid ──group_by──▶ repartition ──count in a table──▶ out
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +77,9 @@ def wire(app: faust.App, plan: Plan, reach: Callable[[Point], None], **table_opt
 
     @app.agent(middle, name="count")
     async def count(stream: Any) -> None:
+        if "early-group-by" in plan.off:  # as an agent that first waits for something: the worker has joined by then
+            while not app.consumer.assignment():  # noqa: ASYNC110 nobody tells of it but the consumer
+                await asyncio.sleep(0.01)
         async for event in stream.group_by(key_for_counting, name="by-count-key").events():
             counts[event.key] += 1
             reach("event")

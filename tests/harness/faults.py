@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
@@ -113,15 +114,13 @@ def _join_without_one_topic(plan: Plan) -> None:
     never."""
     subscribe, read = intake.Intake._subscribe, intake.Intake._read
 
-    def subscribe_to_fewer(self: intake.Intake) -> None:
-        all_topics = self._topics
-        self._topics = [topic for topic in all_topics if topic != plan.topic("mid")]
-        subscribe(self)
-        self._topics = all_topics
+    def subscribe_to_fewer(self: intake.Intake, topics: Sequence[str]) -> None:
+        subscribe(self, [topic for topic in topics if topic != plan.topic("mid")])
+        self._topics = topics
 
     def read_and_learn(self: intake.Intake) -> None:
         if self._learning.is_set() and "learns" in plan.off:
-            subscribe(self)
+            subscribe(self, self._topics)
         read(self)
 
     intake.Intake._subscribe = subscribe_to_fewer  # type: ignore[method-assign]

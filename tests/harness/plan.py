@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Self
 
 Point = Literal["sealed", "produced", "offsets", "committed", "stored", "event", "key"]
 Action = Literal["kill", "stop", "wait", "raise", "lose-answer", "deafen"]  # the answer to a commit that does happen
-Switch = Literal["no-predecessors", "no-generation", "own-offsets", "unaware", "learns"]
+Switch = Literal["no-predecessors", "no-generation", "own-offsets", "unaware", "learns", "early-group-by"]
 
 # The states of the checkpoint, and `offsets`: they are in the transaction, the commit is not sent yet.
 COMMIT_PATH: Final[tuple[Point, ...]] = ("sealed", "produced", "offsets", "committed", "stored")

@@ -25,3 +25,8 @@ def test_topics_of_other_sizes_are_shared_out_by_themselves() -> None:
 def test_a_topic_that_some_member_did_not_know_is_noticed_by_all(tps: list[TP]) -> None:
     with pytest.raises(Uneven, match="did not know all topics"):
         refuse_uneven(tps, COUNTS)
+
+
+def test_a_topic_that_only_a_former_self_has_asked_for_is_not_taken() -> None:
+    with pytest.raises(Uneven, match="which we do not read"):
+        refuse_uneven(given(rows=[0, 1], users=[0, 1], more=[0, 1]), COUNTS)
