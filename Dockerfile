@@ -17,7 +17,7 @@ RUN python -m venv tools \
         --require-hashes --constraint requirements.lock --requirement pyproject.toml
 
 # Our own code last: a change to it leaves the layer above as it was.
-COPY README.md LICENSE ./
+COPY README.md LICENSE hatch_build.py ./
 COPY agents/ agents/
 COPY cauce/ cauce/
 COPY gateway/ gateway/

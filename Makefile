@@ -21,7 +21,7 @@ $(JS): tests/js/package-lock.json
 	@if command -v npm > /dev/null; then npm ci --prefix tests/js --silent --no-audit --no-fund; \
 		else echo "no npm here: tus-js-client will not be tried"; mkdir -p $(@D); touch $@; fi
 
-$(STAMP): requirements.lock requirements-uv.lock pyproject.toml
+$(STAMP): requirements.lock requirements-uv.lock pyproject.toml hatch_build.py queries/plain.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Cauce needs Python 3.11 or newer, and $(PYTHON) is older: make PYTHON=python3.12 setup" >&2; exit 2; }
 	$(PYTHON) -m venv --clear .venv

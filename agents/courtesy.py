@@ -10,7 +10,7 @@ from typing import Final
 
 from cauce.messages import ClientId
 
-QUIET_SECONDS: Final = 0.15  # a gateway sends a transaction every 0.1 s while a large file comes in
+QUIET_SECONDS: Final = 0.6  # a gateway sends a transaction every 0.5 s at the latest while a file comes in
 MOST_SECONDS: Final = 0.1  # with tiny-sentiment: 8 films in this and 10 ms, a tenth of a core
 
 

@@ -113,7 +113,8 @@ def test_one_odd_place_is_right_or_declined(at: int, sign: bytes, header: list[s
         (b"1,31,5.5,1260759144\n1,2,3.0,4\n1,2,0.0,4\n", True),  # read, and not kept
         (b",31,2.5,1260759144\n", True),  # nobody needs the user
         (b"1,31,2.5,1260759144", False),
-        (b"1,123456789,2.5,1260759144\n", False),
+        (b"1,123456789,2.5,1260759144\n", True),
+        (b"1,1234567890123456,2.5,1260759144\n", False),
         (b"1,862.0,2.5,1260759144\n", True),
         (b"1,31,2.50,1260759144\n", True),
         (b"1,31,2.5,\n", False),
@@ -135,7 +136,7 @@ def test_what_is_taken(data: bytes, taken: bool) -> None:
 def test_odd_rows_are_set_aside_and_the_others_taken(since: int, line_end: str) -> None:
     rows = [f"{n},{n},{n % 10 / 2 + 0.5},{since + n}" for n in range(1000)]
     short = ["", "1,2,3", "1,2,3.0,", "1,2,3.0, "]
-    odd = ["1,,3.0,4", *short, "1,2,x,4", "1,123456789,3.0,4", "1, 2,3.0,4", "1,2,3.0,4,5", "1,2, 3.0,4"]
+    odd = ["1,,3.0,4", *short, "1,2,x,4", "1,1234567890123456,3.0,4", "1, 2,3.0,4", "1,2,3.0,4,5", "1,2, 3.0,4"]
     if line_end == "\n":
         odd += [row.replace("4", "1260759144") for row in odd]
     data = line_end.join([odd[0], *rows[:300], *odd[1:6], *rows[300:], *odd[6:], ""]).encode()
@@ -152,9 +153,12 @@ def test_odd_rows_are_set_aside_and_the_others_taken(since: int, line_end: str) 
         (b"1,31,2.5,1260759144\n", True),
         (b"1,31,2.5,126075914\r\n", True),
         (b",1,0.5,126075914\n", True),
-        (b"1 2,12345678,5.0,126075914\n", True),
-        (b"1,31,2.5,12607591\n", False),
-        (b"1,31,2.5,1260759144\r\n1,31,2.5,1260759144\n", False),
+        (b"x2,12345678,5.0,126075914\n", True),
+        (b"1 2,12345678,5.0,126075914\n", False),
+        (b"1,31,2.5,12607591\n", True),
+        (b"1,31,2.5,1260759144\r\n1,31,2.5,1260759144\n", True),
+        (b"1,31,2.5,1260759144\r1,31,2.5,1260759144\n", False),
+        (b'"1",31,2.5,1260759144\n', False),
         (b"1,31,2.5,1260759144\n,1,31,2.5,1260759144\n", False),  # one comma too many
         (b"1,31,2.5,126,759144\n", False),
         (b"1,31,2.5,,260759144\n", False),
