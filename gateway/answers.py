@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import re
+import threading
 from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -67,6 +68,23 @@ class Stream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
+class InTurns(Iterator[bytes]):
+    """A generator for several threads. A client that is gone is told to nobody who reads for it: whoever closes this
+    waits for that one."""
+
+    def __init__(self, parts: Generator[bytes]) -> None:
+        self._parts = parts
+        self._lock = threading.Lock()
+
+    def __next__(self) -> bytes:
+        with self._lock:
+            return next(self._parts)
+
+    def close(self) -> None:
+        with self._lock:
+            self._parts.close()
+
+
 def byte_range(wanted: str, size: int) -> tuple[int, int]:
     """`bytes=5-`, `bytes=5-9` or `bytes=-5`; what is not understood is the whole, as HTTP has it."""
     match = RANGE.fullmatch(wanted)
@@ -101,7 +119,7 @@ class Answers:
             raise later(409, "not-ready", f"{name} waits for its files or is at work; ask again", POLL_AGAIN_SECONDS)
         places = client.answers[name]
         start, end = byte_range(wanted, places.size_bytes)
-        parts = self._read(places, start, end)
+        parts = InTurns(self._read(places, start, end))
         async with contextlib.AsyncExitStack() as held:
             held.enter_context(self._downloads.one(client_id))
             await held.enter_async_context(self._streams)
