@@ -97,7 +97,8 @@ def read_ratings(signs: Signs) -> tuple[Numbers, Signs, Places] | None:
     )
     if count < 0:
         return None
-    return movies[:count], half_stars[:count], gaps[: int(np.argmax(gaps < 0))].reshape(-1, 2)
+    # Copied: they are kept until the next transaction, and there is room for three times as many.
+    return movies[:count].copy(), half_stars[:count].copy(), gaps[: int(np.argmax(gaps < 0))].reshape(-1, 2)
 
 
 class Texts:
