@@ -77,21 +77,22 @@ def test_a_member_that_hears_of_a_topic_late_costs_no_worker(fleet: Fleet, truth
     assert len(fleet.all) == 2
 
 
-def test_a_group_by_that_is_reached_after_the_group_was_joined(fleet: Fleet, truth: Truth, load: Load) -> None:
-    """Its topic is one more to subscribe to. Killed, the worker is given what its former self had, that topic too,
-    before it asks for it."""
-    late = fleet.start("w0", off=("early-group-by",))
-    late.wait_said("topics changed, joining again")
-    load.send(200)
-    truth.wait_seen(200)
-    late.kill()
-    again = fleet.start("w0", off=("early-group-by",))
-    again.wait_said("an assignment is not taken")
-    load.send(200)
-    truth.wait_seen(400)
-    fleet.stop()
+def test_a_group_by_that_is_reached_after_the_group_was_joined(plan: Plan, truth: Truth, load: Load) -> None:
+    """Its topic is one more to subscribe to. Killed, and back before its session is over, the worker is given what its
+    former self had, that topic too, before it asks for it."""
+    with Fleet(replace(plan, session_timeout_ms=45_000)) as fleet:
+        late = fleet.start("w0", off=("early-group-by",))
+        late.wait_said("topics changed, joining again")
+        load.send(200)
+        truth.wait_seen(200)
+        late.kill()
+        again = fleet.start("w0", off=("early-group-by",))
+        again.wait_said("an assignment is not taken")
+        load.send(200)
+        truth.wait_seen(400)
+        fleet.stop()
+        assert len(fleet.all) == 2
     assert truth.check(400) == EXACT
-    assert len(fleet.all) == 2
 
 
 def test_state_of_partitions_that_moved_away_is_kept_for_a_while_and_then_removed(plan: Plan, truth: Truth) -> None:
