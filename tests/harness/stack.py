@@ -15,6 +15,7 @@ from infra.ports import Ports
 from infra.processes import wait_until
 from infra.service import GatewayProcess, ServiceProcess, WorkerProcess
 from producer_client.api import Client
+from producer_client.gateways import Timing
 
 LOOK_SECONDS = 0.05
 READY_SECONDS = 120.0  # a busy machine
@@ -130,8 +131,10 @@ class At:
 
 
 @contextmanager
-def session(stack: Stack, dataset: str = "movies", watcher: At | None = None, **wishes: Any) -> Iterator[Any]:
-    with Client(stack.urls, watcher=watcher) as client, client.open(dataset, **wishes) as opened:
+def session(
+    stack: Stack, dataset: str = "movies", watcher: At | None = None, timing: Timing | None = None, **wishes: Any
+) -> Iterator[Any]:
+    with Client(stack.urls, watcher=watcher, timing=timing) as client, client.open(dataset, **wishes) as opened:
         yield opened
 
 

@@ -15,6 +15,7 @@ from infra.generate.datasets import GENERATORS
 from infra.oracle.datasets import ORACLES
 from infra.oracle.sentiment import Sentiment
 from infra.service import ServiceProcess
+from producer_client.gateways import Timing
 from tests.harness.stack import At, Stack, answers, session
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.timeout(300)]
@@ -111,6 +112,10 @@ def test_a_kill_of_the_workers_during_the_fold_changes_no_byte(
         assert stack.restarts >= 1
 
 
+# No supervisor ends the silent gateway here, so two requests wait for it in turn: 60 s each by default.
+IMPATIENT = Timing(transfer=12.0)
+
+
 def test_a_gateway_that_falls_silent_is_fenced_when_another_goes_on(
     kafka: Cluster, prefix: str, tmp_path: Path, case_of: CaseOf
 ) -> None:
@@ -118,7 +123,7 @@ def test_a_gateway_that_falls_silent_is_fenced_when_another_goes_on(
     with Stack(kafka, prefix, tmp_path) as stack:
         silent = stack.gateways[0]
         stops = At(case.largest, case.length // 2, lambda: silent.send(signal.SIGSTOP))
-        with session(stack, "movies", stops) as opened:
+        with session(stack, "movies", stops, IMPATIENT) as opened:
             opened.upload(case.folder)
             assert stops.done
             silent.send(signal.SIGCONT)
