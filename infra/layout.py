@@ -105,6 +105,7 @@ def server_properties(layout: Layout, node: Node) -> dict[str, str]:
         "group.initial.rebalance.delay.ms": 0,  # 3 s by default, at every start of the first worker
         "group.min.session.timeout.ms": 1000,  # 6000 by default: workers may ask to be missed sooner
         "transactional.id.expiration.ms": 12 * HOUR_MS,  # a week by default; every upload leaves an id behind
+        "offsets.retention.minutes": 365 * 24 * 60,  # a week by default; forgotten, all would have to be counted again
         # a dead worker's transaction holds readers back until its timeout; by default it is looked for every 10 s
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
         "message.max.bytes": 16 * MIB,  # twice the largest record, so that a batch of records passes too

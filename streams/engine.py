@@ -59,7 +59,7 @@ class Phase(Enum):
 class Tables(Protocol):
     """The tables of the app, as the engine needs them."""
 
-    async def take_over(self, tps: frozenset[TP], topics: frozenset[str]) -> bool: ...
+    async def take_over(self, tps: frozenset[TP], topics: frozenset[str], unread: frozenset[TP]) -> bool: ...
     def cancel_restore(self) -> None: ...
     async def give_up(self) -> None: ...
     def forget_unowned(self) -> None: ...
@@ -75,7 +75,8 @@ class Router(Protocol):
     """Faust around us: told about assignments, handed the messages."""
 
     async def on_assigned(self, tps: frozenset[TP], generation: int) -> None: ...
-    def clear_queues(self) -> None: ...
+    async def on_ready(self, tps: frozenset[TP]) -> None: ...
+    async def on_released(self, tps: frozenset[TP]) -> None: ...
     async def on_message(self, message: Message) -> None: ...
 
 
@@ -89,7 +90,7 @@ class Engine:
         self.gate = Gate()
         self.suspects = Suspects(self.transactional_id)
         self.inbox = Inbox(self.suspects, self._finished)
-        self.outbox = Outbox(self._look_whether_due)
+        self.outbox = Outbox(self._look_whether_due, self.failed)
         self.metrics = Metrics(self)
         self.phase = Phase.JOINING
         self.assignment: frozenset[TP] = frozenset()
@@ -150,6 +151,8 @@ class Engine:
             return
         if self._intake is not None:
             await self.released()
+            if self.has_failed:
+                return  # the process is about to end with that
             self._intake.leave()
             # all is committed; the thread may still be fencing somebody for us, and need not finish that
             await self._loop.run_in_executor(None, self._intake.join, CLOSE_SECONDS)
@@ -159,6 +162,10 @@ class Engine:
             self._watchdog.end()
         self._thread.shutdown(wait=False)
         log.info("worker stopped, all work is committed")
+
+    @property
+    def has_failed(self) -> bool:
+        return self.phase is Phase.FAILED
 
     def failed(self, error: BaseException) -> None:
         """End the process. Synchronous on purpose: from this call on, nothing can commit any more."""
@@ -214,18 +221,17 @@ class Engine:
         """Called in the consumer thread, when the group has taken us in and before anything is looked up."""
         self._transaction.initialise()
 
-    def assigned(
-        self, tps: frozenset[TP], offsets: Mapping[TP, int], labels: Mapping[TP, Label], member: Member
-    ) -> None:
+    def assigned(self, offsets: Mapping[TP, int], labels: Mapping[TP, Label], member: Member) -> None:
         if self.phase in (Phase.STOPPED, Phase.FAILED):
             return
         self._member = member
         self.positions = dict(offsets)
         self._unclaimed = {tp: offset for tp, offset in offsets.items() if labels[tp].owner != self.transactional_id}
         self.suspects.assigned(offsets, labels)
-        self._taking_over = asyncio.ensure_future(self.guarded(self._take_over(tps)))
+        unread = frozenset(tp for tp, label in labels.items() if not label.is_of_a_commit)
+        self._taking_over = asyncio.ensure_future(self.guarded(self._take_over(frozenset(offsets), unread)))
 
-    async def _take_over(self, tps: frozenset[TP]) -> None:
+    async def _take_over(self, tps: frozenset[TP], unread: frozenset[TP]) -> None:
         self.phase = Phase.RESTORING
         self.assignment = tps
         self._generation += 1
@@ -234,7 +240,7 @@ class Engine:
         log.info("partitions assigned", extra={"partitions": len(tps), "generation": self._generation})
         await self._router.on_assigned(tps, self._generation)
         try:
-            if not await self._tables.take_over(tps, self._topics):
+            if not await self._tables.take_over(tps, self._topics, unread):
                 return  # taken from us again while restoring
         except Uneven as uneven:
             self._wait_for_an_even_one(uneven)
@@ -243,6 +249,7 @@ class Engine:
             self._begin()
             if self._unclaimed:
                 await self.checkpoint()  # our name on the offsets: should we die, the next owner knows whom to fence
+        await self._router.on_ready(tps)
         self.phase = Phase.RUNNING
         self.last_commit_at = time.monotonic()
         self.settled.set()
@@ -281,7 +288,7 @@ class Engine:
             self.settled.clear()
             self._lookout.forget()
             self.inbox.clear()
-            self._router.clear_queues()
+            await self._router.on_released(self.assignment)
             await self._tables.give_up()
             self.assignment = frozenset()
             if self.phase is Phase.RUNNING:

@@ -6,6 +6,7 @@
 Agents, `topic.send`, `group_by` and tables work as in Faust; what cannot be exactly-once is refused at start.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from typing import Any, Final
@@ -78,8 +79,19 @@ class ExactlyOnceApp(faust.App):
         await self.topics.on_partitions_assigned(set(tps))
         self.flow_control.resume()
 
-    def clear_queues(self) -> None:
+    async def on_ready(self, tps: frozenset[TP]) -> None:
+        await self.on_partitions_assigned.send(set(tps))
+        await self.on_rebalance_complete.send()
+
+    async def on_released(self, tps: frozenset[TP]) -> None:
         self.flow_control.clear()
+        limit = self.options.transaction_timeout_ms / 1000
+        try:
+            await asyncio.wait_for(self.on_partitions_revoked.send(set(tps)), limit)
+        except TimeoutError:
+            raise Unsupported(
+                f"on_partitions_revoked: a receiver took over {limit:.0f} s; all is committed by then, send from agents"
+            ) from None
 
     async def on_message(self, message: Message) -> None:
         await self.topics.on_message(message)

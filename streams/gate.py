@@ -5,8 +5,10 @@ that take it, and no other event has been touched. That is the event boundary at
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import WeakSet
 
 from faust.types import EventT, Message
 from mode.utils.queues import ThrowableQueue
@@ -29,36 +31,73 @@ class Gate:
     """Open or closed. Starts closed: nothing flows before the first assignment is restored."""
 
     def __init__(self) -> None:
-        self._opened = asyncio.Event()
+        self.is_open = False
+        self._queues: WeakSet[GatedQueue] = WeakSet()
+
+    def watched_by(self, queue: "GatedQueue") -> None:
+        self._queues.add(queue)
 
     def open(self) -> None:
-        self._opened.set()
+        self.is_open = True
+        for queue in self._queues:
+            queue.on_gate_opened()
 
     def close(self) -> None:
-        self._opened.clear()
-
-    async def admit(self, item: Any) -> None:
-        """Return when the item may be worked on. One that another agent has begun already must be finished."""
-        while not self._opened.is_set():
-            if isinstance(item, EventT) and item.message.tracked:
-                return
-            await self._opened.wait()
+        self.is_open = False
 
 
 class GatedQueue(ThrowableQueue[Any]):
-    """The queue in front of an agent; what it hands out has passed the gate.
+    """The queue in front of an agent. While the gate is closed it looks empty, but for events that another agent has
+    begun already: those must be finished, and overtake what nobody has begun (an agent may read topics that the other
+    does not). Events of one topic never overtake each other: all agents get them in the same order.
 
     Faust's flow control is no gate: a suspended stream drops what it takes from its queue.
     """
 
+    _queue: deque[Any]
+    _getters: deque[asyncio.Future[None]]
+    _wakeup_next: Callable[[deque[asyncio.Future[None]]], None]
+
     def __init__(self, *, gate: Gate, **options: Any) -> None:
         super().__init__(**options)
         self._gate = gate
+        self._looked_at = 0  # so many at the front are not begun, and nobody can begin them while the gate is closed
+        gate.watched_by(self)
 
-    async def get(self) -> Any:
-        item = await super().get()
-        await self._gate.admit(item)
+    def on_gate_opened(self) -> None:
+        self._looked_at = 0
+        if self._queue:
+            for _ in range(len(self._getters)):
+                self._wakeup_next(self._getters)
+
+    def empty(self) -> bool:
+        return not self._errors and self._next() is None
+
+    def clear(self) -> None:
+        super().clear()
+        self._looked_at = 0
+
+    def _next(self) -> int | None:
+        """Where the item is that may be worked on next."""
+        if self._gate.is_open:
+            return 0 if self._queue else None
+        for at in range(self._looked_at, len(self._queue)):
+            self._looked_at = at
+            if _is_begun(self._queue[at]):
+                return at
+        self._looked_at = len(self._queue)
+        return None
+
+    def _get(self) -> Any:
+        at = self._next()
+        assert at is not None, "asked for an item of an empty queue"
+        item = self._queue[at]
+        del self._queue[at]
         return item
+
+
+def _is_begun(item: Any) -> bool:
+    return isinstance(item, EventT) and item.message.tracked
 
 
 class InFlight(set[Message]):

@@ -1,6 +1,7 @@
 """Where Faust would go on after an error, or quietly break the promise: the process ends, or start is refused."""
 
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import faust
@@ -17,6 +18,7 @@ from mode.utils.futures import maybe_async
 from cauce.errors import Unsupported
 
 TAKE_WITHIN_SECONDS = 1.0  # a checkpoint waits this long for the buffer of a take()
+IN_AN_AGENT: ContextVar[bool] = ContextVar("in_an_agent", default=False)  # whose errors end the process
 
 
 class CrashOnlyAgent(Agent):
@@ -28,6 +30,7 @@ class CrashOnlyAgent(Agent):
         await super()._execute_actor(self._fatal(coro), aref)
 
     async def _fatal(self, coro: Awaitable[Any]) -> Any:
+        IN_AN_AGENT.set(True)
         try:
             return await coro
         except Exception as error:
@@ -40,6 +43,15 @@ class CrashOnlyAgent(Agent):
 
 class StrictTopic(Topic):
     """Sends straight into the transaction. A record that cannot be decoded ends the process; Faust would skip it."""
+
+    is_streamed = False
+
+    async def __anext__(self) -> EventT[Any]:
+        if not self.is_streamed:
+            raise Unsupported(
+                f"async for event in {self.get_topic_name()}: nobody acknowledges these; use an agent and its stream"
+            )
+        return await self.queue.get()  # type: ignore[no-any-return]
 
     async def publish_message(self, fut: FutureMessage, wait: bool = False) -> Awaitable[RecordMetadata]:
         producer = self.app.producer
@@ -83,6 +95,18 @@ class StrictTopic(Topic):
 
 class GuardedStream(Stream[Any]):
     """Ends the process where an error would cost an event; refuses what would hold events over a checkpoint."""
+
+    def __init__(self, channel: Any, **options: Any) -> None:
+        super().__init__(channel, **options)
+        if isinstance(channel, StrictTopic):
+            channel.is_streamed = True
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Faust acknowledges an event whose reader raised. An agent that raises ends the process before that; a task
+        or a view would not."""
+        if not IN_AN_AGENT.get():
+            raise Unsupported(f"stream of {self.channel}: an event would be lost where its reader raises; use an agent")
+        return super().__aiter__()
 
     def add_processor(self, processor: Any) -> None:
         """Of filter, group_by and the like: not always run by an agent, which would end the process by itself."""

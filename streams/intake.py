@@ -40,9 +40,7 @@ class Rebalanced(Protocol):
 
     def claim(self) -> None: ...
     async def released(self) -> None: ...
-    def assigned(
-        self, tps: frozenset[TP], offsets: Mapping[TP, int], labels: Mapping[TP, Label], member: Member
-    ) -> None: ...
+    def assigned(self, offsets: Mapping[TP, int], labels: Mapping[TP, Label], member: Member) -> None: ...
     def at_end(self, tp: TP, offset: int) -> None: ...
     def received(self, messages: Sequence[Message]) -> None: ...
     def failed(self, error: BaseException) -> None: ...
@@ -302,7 +300,7 @@ class Intake(threading.Thread):
         if partitions:
             end_transactions_of_the_gone(self._client, self._group, self._transactional_id, partitions)
             committed = committed_offsets(consumer, partitions, COMMITTED_SECONDS)
-        labels = {TP(tp.topic, tp.partition): Label.read(tp.metadata) for tp in committed}
+        labels = {TP(tp.topic, tp.partition): Label.of(tp.offset, tp.metadata) for tp in committed}
         positions = self._positions(committed)
         self._flowing.clear()
         consumer.assign(positions)
@@ -310,7 +308,7 @@ class Intake(threading.Thread):
         self._paused = {tp.topic for tp in positions}
         offsets = {TP(tp.topic, tp.partition): max(tp.offset, 0) for tp in positions}
         self._reached = dict(offsets)
-        self._tell(self._worker.assigned, frozenset(offsets), offsets, labels, member)
+        self._tell(self._worker.assigned, offsets, labels, member)
 
     def _positions(self, committed: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Where to go on: at the commits, or at the first record that is there. Retention passes a commit without harm

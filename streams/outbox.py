@@ -14,6 +14,7 @@ from faust.types.tuples import RecordMetadata
 
 from cauce.errors import CauceError
 from streams.transaction import Transaction
+from tables.late import ending_with, refuse_late
 
 Sent = asyncio.Future[RecordMetadata]
 
@@ -21,10 +22,11 @@ Sent = asyncio.Future[RecordMetadata]
 class Outbox:
     """Open while a transaction takes records. Counts what it took since the last `reset`."""
 
-    def __init__(self, on_sent: Callable[[], None]) -> None:
+    def __init__(self, on_sent: Callable[[], None], on_failure: Callable[[BaseException], None]) -> None:
         self.records = 0
         self.size_bytes = 0
         self._on_sent = on_sent
+        self._on_failure = on_failure
         self._opened = asyncio.Event()
         self._waiting: list[Callable[[], object]] = []
         self._delivered: deque[tuple[Sent, Any, Any]] = deque()
@@ -47,13 +49,19 @@ class Outbox:
         """A commit has taken all of it."""
         self.records = self.size_bytes = 0
 
+    @property
+    def is_open(self) -> bool:
+        return self._opened.is_set()
+
     async def sendable(self) -> None:
         """Wait while a checkpoint is being committed, or while no partition is ours. An event never waits here."""
         while not self._opened.is_set():
             await self._opened.wait()
 
     def send(self, topic: str, key: bytes | None, value: bytes | None, **options: Any) -> Sent:
-        """Produce into the open transaction. The future is done once the replicas have the record."""
+        """Produce into the open transaction. The future is done once the replicas have the record.
+
+        One that is not taken ends the worker, whoever catches the error: its event may not commit."""
         future: Sent = self._loop.create_future()
 
         def delivered(error: Any, message: Any) -> None:  # in a thread of librdkafka's
@@ -62,7 +70,9 @@ class Outbox:
                 self._told.set()
                 self._loop.call_soon_threadsafe(self._resolve)
 
-        self._transaction.produce(topic, key, value, delivered, **options)
+        with ending_with(CauceError, self._on_failure):
+            refuse_late(f"a record for {topic}")
+            self._transaction.produce(topic, key, value, delivered, **options)
         self.records += 1
         self.size_bytes += len(key or b"") + len(value or b"")
         self._on_sent()
@@ -72,8 +82,10 @@ class Outbox:
         """For callers that cannot wait: at once within an event, else with the next transaction."""
         if self._opened.is_set():
             send()
-        else:
-            self._waiting.append(send)
+            return
+        with ending_with(CauceError, self._on_failure):
+            refuse_late("a record")
+        self._waiting.append(send)
 
     def _resolve(self) -> None:
         self._told.clear()

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from faust.types import TP
 
 from cauce.errors import BrokerUnavailable
 from cauce.kafka import Ends, let_go
+from cauce.provision import wait_known_everywhere
 from streams.intake import take
 from tables.store import PartitionStore
 
@@ -60,6 +61,7 @@ class Changelogs:
     """Facts about changelog topics, asked of the cluster once an assignment."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
+        self._client = client
         self._admin = AdminClient(dict(client), logger=log)
         self._ends = Ends(client)
 
@@ -70,9 +72,20 @@ class Changelogs:
         names = sorted(topics)
         if not names:
             return {}
-        described = self._admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_SECONDS)
-        found = {name: future.result() for name, future in described.items()}
+        try:
+            found = self._describe(names)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            wait_known_everywhere(
+                self._client, names
+            )  # made a moment ago: the broker that we asked has not heard of it
+            found = self._describe(names)
         return {name: TopicFacts(str(topic.topic_id), len(topic.partitions)) for name, topic in found.items()}
+
+    def _describe(self, names: list[str]) -> dict[str, Any]:
+        described = self._admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_SECONDS)
+        return {name: future.result() for name, future in described.items()}
 
     def ends(self, tps: Iterable[TP]) -> dict[TP, int]:
         wanted = list(tps)

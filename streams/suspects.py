@@ -53,9 +53,14 @@ class Label:
 
     owner: str
     note: Note | None = None
+    is_of_a_commit: bool = True  # else nothing was ever committed, or Kafka has forgotten it
 
     def text(self) -> str:
         return json.dumps({"owner": self.owner, "note": asdict(self.note)}) if self.note else self.owner
+
+    @classmethod
+    def of(cls, offset: int, text: str | None) -> Self:
+        return cls.read(text) if offset >= 0 else cls("", is_of_a_commit=False)
 
     @classmethod
     def read(cls, text: str | None) -> Self:

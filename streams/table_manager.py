@@ -16,6 +16,7 @@ from faust.types import TP
 
 from cauce.errors import ConfigError, Unsupported
 from streams.even import refuse_uneven
+from streams.forgotten import refuse_forgotten
 from streams.recovery import Changelogs, Progress, Restore
 from tables.staging import StagedPartition
 from tables.store import Identity, PartitionStore, StoreMemory, open_store, set_aside
@@ -48,6 +49,7 @@ class StagedTableManager(TableManager):
         for table in self.values():
             if not isinstance(table, StagedTable) or not isinstance(table.data, StagedStore):
                 raise Unsupported(f"table {table.name}: {type(table).__name__} is not staged; use app.Table()")
+            table.data.on_failure = self.app.engine.failed  # type: ignore[attr-defined]
             await table.maybe_start()
         self._tables_registered.set()
 
@@ -61,11 +63,11 @@ class StagedTableManager(TableManager):
 
     # ---- the engine's side
 
-    async def take_over(self, tps: frozenset[TP], topics: frozenset[str]) -> bool:
-        """Open and restore every table for these partitions of the topics that we read. False if cancelled on the
-        way."""
+    async def take_over(self, tps: frozenset[TP], topics: frozenset[str], unread: frozenset[TP]) -> bool:
+        """Open and restore every table for these partitions of the topics that we read, of which some are without a
+        committed offset. False if cancelled on the way."""
         started = time.monotonic()
-        opened = await asyncio.to_thread(self._open, tps, topics)
+        opened = await asyncio.to_thread(self._open, tps, topics, unread)
         restore = self._restore
         assert restore is not None
         complete = await asyncio.to_thread(restore.run)
@@ -86,7 +88,7 @@ class StagedTableManager(TableManager):
                 store.close()
         return complete
 
-    def _open(self, tps: frozenset[TP], inputs: frozenset[str]) -> dict[TP, PartitionStore]:
+    def _open(self, tps: frozenset[TP], inputs: frozenset[str], unread: frozenset[TP]) -> dict[TP, PartitionStore]:
         if self._memory is None:
             self._memory = StoreMemory(self._options.store_cache_mib)
         changelogs = Changelogs(self._options.kafka)
@@ -97,6 +99,7 @@ class StagedTableManager(TableManager):
         partitions = sorted({tp.partition for tp in tps})
         wanted = [TP(topic, partition) for topic in self._changelogs for partition in partitions]
         ends = changelogs.ends(wanted)
+        refuse_forgotten(tps, unread, ends)
         stores = {}
         for tp in wanted:
             path = self._folder(self._changelogs[tp.topic].name, tp.partition)

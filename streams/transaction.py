@@ -6,19 +6,21 @@ worker fail (docs/exactly-once.md). Any error here ends the process; no call is 
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from faust.types import TP
 
-from cauce.errors import BrokerUnavailable, CommitUncertain
+from cauce.errors import BrokerUnavailable, CauceError, CommitUncertain
 from cauce.kafka import PRODUCER, doorway, take_over_id, translated
 
 log = logging.getLogger(__name__)
 
 INIT_SECONDS: Final = 30.0  # a former self may hold a transaction that a dying coordinator has to end first
 POLL_SECONDS: Final = 0.05
+ABORT_SECONDS: Final = 0.1  # for a word of a producer that is done for; there is nothing left to abort
 
 Delivered = Callable[[KafkaError | None, Any], None]
 Member = object  # the consumer's group metadata, opaque: member id and generation at the time of the assignment
@@ -71,8 +73,23 @@ class Transaction:
                 self._failure = error
             delivered(error, message)
 
-        with doorway("produce", self.id):
-            self._producer.produce(topic, key=key, value=value, on_delivery=on_delivery, **options)
+        try:
+            self._produce(topic, key=key, value=value, on_delivery=on_delivery, **options)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:  # its sender's to deal with
+                raise ValueError(f"record for {topic}: {error.args[0].str()}; send several smaller ones") from error
+            raise self._ours(error.args[0], f"record for {topic}") from error
+
+    def _produce(self, topic: str, **options: Any) -> None:
+        """Where one event sends more than the library holds, wait for room, for as long as a flush may take."""
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                return self._producer.produce(topic, **options)
+            except BufferError as error:
+                if time.monotonic() > deadline:
+                    raise BrokerUnavailable(f"transaction {self.id}: no room for more in {self._timeout} s") from error
+                self._producer.poll(POLL_SECONDS)
 
     def flush(self) -> None:
         """Return when every record is acknowledged by all replicas in sync, or raise."""
@@ -81,7 +98,16 @@ class Transaction:
         if remaining:
             raise BrokerUnavailable(f"transaction {self.id}: {remaining} records not acknowledged in {self._timeout} s")
         if self._failure is not None:
-            raise translated(self._failure, f"transaction {self.id}: a record was not acknowledged")
+            raise self._ours(self._failure, "a record was not acknowledged")
+
+    def _ours(self, error: KafkaError, what: str) -> CauceError:
+        """A producer that is done for says only that to whoever sends; asked to abort, it says why."""
+        if error.code() == KafkaError._FATAL:
+            try:
+                self._producer.abort_transaction(ABORT_SECONDS)
+            except KafkaException as told:
+                error = told.args[0]
+        return translated(error, f"transaction {self.id}: {what}")
 
     def send_offsets(self, offsets: Mapping[TP, int], member: Member) -> None:
         """Put what was read into the transaction. The label, with our id, goes along as metadata: whoever owns the

@@ -116,7 +116,7 @@ class Producer(base.Producer):
         *,
         transactional_id: str | None = None,
     ) -> Awaitable[RecordMetadata]:
-        await self._engine.outbox.sendable()
+        await self.sendable()
         return self._engine.outbox.send(topic, key, value, **record_options(partition, timestamp, headers))
 
     async def send_and_wait(self, *arguments: Any, **options: Any) -> RecordMetadata:
@@ -124,10 +124,22 @@ class Producer(base.Producer):
 
     def send_soon(self, fut: FutureMessage) -> None:
         """Faust's synchronous send. Within an event it joins that event's transaction, at once and in order."""
+        if not self._engine.outbox.is_open:
+            self._refuse_outside_of_a_worker()
         self._engine.outbox.send_when_possible(partial(self.send_now, fut))
 
     async def sendable(self) -> None:
-        await self._engine.outbox.sendable()
+        if not self._engine.outbox.is_open:
+            self._refuse_outside_of_a_worker()
+            await self._engine.outbox.sendable()
+
+    def _refuse_outside_of_a_worker(self) -> None:
+        """`faust send`, or a script that imports the app: no transaction will ever begin there."""
+        if not self.app.started and not self.app.in_worker:
+            raise Unsupported(
+                "nothing is sent outside of a worker, whose transactions carry it; use kafka-console-producer, "
+                "or any producer of Kafka's"
+            )
 
     def send_now(self, fut: FutureMessage) -> Sent:
         message = fut.message

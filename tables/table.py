@@ -3,9 +3,10 @@
 Invariant: a write belongs to the partition of the event being processed, so it commits with that event's offset.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from faust.exceptions import PartitionsMismatch
 from faust.stores.base import SerializedStore
 from faust.streams import current_event
 from faust.tables.table import Table
@@ -14,7 +15,12 @@ from faust.types.tables import WindowWrapperT
 from faust.types.windows import WindowT
 
 from cauce.errors import Unsupported
+from tables.late import ending_with, refuse_late
 from tables.staging import StagedPartition
+
+
+def nobody_to_tell(error: BaseException) -> None:
+    """Before a worker has started."""
 
 
 class StagedStore(SerializedStore[Any, Any]):
@@ -25,41 +31,58 @@ class StagedStore(SerializedStore[Any, Any]):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.partitions = {}
-
-    def _current(self) -> StagedPartition | None:
-        event = current_event()
-        return None if event is None else self._of(event)
+        self.on_failure: Callable[[BaseException], None] = nobody_to_tell
 
     def _of(self, event: EventT[Any]) -> StagedPartition:
         try:
             return self.partitions[event.message.partition]
         except KeyError:
-            raise KeyError(
+            # no KeyError: to whoever asks for a key, with a default for one that is missing, that would be an answer
+            raise Unsupported(
                 f"table {self.table_name}: partition {event.message.partition} is not ours; "
-                f"{event.message.topic} and the table need the same number of partitions"
+                f"{event.message.topic} and the table need the same number of partitions: group_by first"
             ) from None
 
     def _get(self, key: bytes) -> bytes | None:
-        partition = self._current()
-        if partition is not None:
-            return partition.get(key)
-        for each in self.partitions.values():
-            if (value := each.get(key)) is not None:
-                return value
-        return None
+        event = current_event()
+        try:
+            if event is not None:
+                return self._of(event).get(key)
+            found = (each.get(key) for each in self.partitions.values())
+            return next((value for value in found if value is not None), None)
+        except Exception as error:
+            self._failed(error, event)
+            raise
 
     def _set(self, key: bytes, value: bytes | None) -> None:
-        event = current_event()
-        if event is None:
-            raise TypeError(f"table {self.table_name}: only an agent can write, while it processes an event")
-        self._of(event).put(key, value)
+        with self.fatal():
+            refuse_late(f"a write to table {self.table_name}")
+            event = current_event()
+            if event is None:
+                raise TypeError(f"table {self.table_name}: only an agent can write, while it processes an event")
+            self._of(event).put(key, value)
+
+    def fatal(self) -> ending_with:
+        """An event whose write is refused may not commit."""
+        return ending_with((Unsupported, PartitionsMismatch), self.on_failure)
+
+    def _failed(self, error: Exception, event: EventT[Any] | None) -> None:
+        """An event that could not read a store may not commit, even if its agent catches the error. Who reads without
+        one, or after it, when partitions may have moved away, harms nobody."""
+        if event is not None and not event.message.acked:
+            self.on_failure(error)
 
     def _del(self, key: bytes) -> None:
         self._set(key, None)
 
     def _iteritems(self) -> Iterator[tuple[bytes, bytes]]:
-        for partition in self.partitions.values():
-            yield from partition.items()
+        event = current_event()
+        try:
+            for partition in list(self.partitions.values()):
+                yield from partition.items()
+        except Exception as error:
+            self._failed(error, event)
+            raise
 
     def _iterkeys(self) -> Iterator[bytes]:
         return (key for key, _ in self._iteritems())
@@ -134,9 +157,14 @@ class StagedTable(Table[Any, Any]):
         )
 
     def on_key_set(self, key: Any, value: Any) -> None:
-        self.partition_for_key(key)  # raises outside of an event, and where partition counts differ
+        self._about_to_write(key)
         self._sensor_on_set(self, key, value)
 
     def on_key_del(self, key: Any) -> None:
-        self.partition_for_key(key)
+        self._about_to_write(key)
         self._sensor_on_del(self, key)
+
+    def _about_to_write(self, key: Any) -> None:
+        with self.data.fatal():
+            refuse_late(f"a write to table {self.name}")
+            self.partition_for_key(key)  # raises outside of an event, and where partition counts differ

@@ -1,9 +1,11 @@
 """Ordinary Faust, one feature each: `faust -A tests.harness.features worker` with the settings of Cauce.
 
-two agents on one topic, several actors of one agent, a sink, send_soon, take, a timer, and one agent that can be stuck
+two agents on one topic, one that reads another one, too, several actors of one agent, a sink, send_soon, take, a timer,
+signals, and one agent that can be stuck
 """
 
 import asyncio
+import logging
 from typing import Any
 
 from cauce import logs
@@ -13,8 +15,9 @@ from streams.pages import add_pages
 from streams.wiring import options_from
 
 RAW: dict[str, Any] = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
-OUTPUTS = ("first", "second", "actors", "sunk", "soon", "taken", "ticks")
+OUTPUTS = ("first", "second", "both", "actors", "sunk", "soon", "taken", "ticks")
 
+log = logging.getLogger(__name__)
 settings = Settings.load()
 app = ExactlyOnceApp(
     f"{settings.topic_prefix}features",
@@ -26,6 +29,7 @@ app = ExactlyOnceApp(
     logging_config=logs.dict_config("info"),
 )
 add_pages(app)
+both_topics = app.topic(*(settings.topic_prefix + name for name in ("in", "more")), **RAW)
 source, stuck = (app.topic(settings.topic_prefix + name, **RAW) for name in ("in", "stuck"))
 out = {name: app.topic(settings.topic_prefix + name, **RAW) for name in OUTPUTS}
 seen = app.Table("seen", default=int, key_type=bytes, value_type=int, partitions=settings.partitions)
@@ -44,6 +48,20 @@ async def second(stream: Any) -> None:
     async for event in stream.events():
         await asyncio.sleep(0.002)
         await out["second"].send(key=event.key, value=event.value)
+
+
+@app.agent(both_topics, name="both")
+async def both(stream: Any) -> None:
+    """Shares one of its topics with the others: what they have begun must not wait here behind what only we read."""
+    async for event in stream.events():
+        await asyncio.sleep(0.001)
+        if event.message.topic.endswith("in"):
+            await out["both"].send(key=event.key, value=event.value)
+
+
+@app.on_partitions_assigned.connect
+async def told_of_partitions(*_: Any, **__: Any) -> None:
+    log.info("told of partitions")
 
 
 @app.agent(source, name="actors", concurrency=3)

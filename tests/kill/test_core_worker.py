@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from cauce.kafka import Ends
+from cauce.process import EXIT_CONFIG
 from infra.cluster import Cluster
 from tests.harness.fleet import FAILED, LAST_WORDS, Fleet, wait_for
 from tests.harness.load import ConstantLoad, Load, create_topics
@@ -26,9 +27,9 @@ def test_a_kill_inside_the_commit_changes_nothing(at: Point, plan: Plan, fleet: 
     with ConstantLoad(plan, a_second=150) as load:
         victim = fleet.start("w0", Fault(at, nth=3))  # two are stored by then
         victim.wait_fault()
-        assert victim.wait_end(10) == -signal.SIGKILL
+        assert victim.wait_end(30) == -signal.SIGKILL
         # a commit counts before its markers are in every partition: give those a moment
-        wait_for(lambda: truth.stores_ahead() == 0, 10, "a store has what Kafka has not")
+        wait_for(lambda: truth.stores_ahead() == 0, 30, "a store has what Kafka has not")
         restored = fleet.start("w0").wait_said("tables restored")["records"]
     truth.wait_seen(load.sent, tend=fleet.tend)
     fleet.stop()
@@ -47,7 +48,7 @@ def test_an_agent_that_raises_ends_the_worker_and_loses_nothing(
     load.send(RECORDS)
     victim = fleet.start("w0", Fault(at, "raise", nth=150))
     victim.wait_fault()
-    assert victim.wait_end(10) == FAILED
+    assert victim.wait_end(30) == FAILED
     (last_words,) = victim.said(LAST_WORDS)
     assert last_words["reason"] == "as the plan says"
     fleet.start("w0")
@@ -154,3 +155,31 @@ def test_a_worker_goes_on_where_retention_has_passed_its_commit(
     fleet.stop()
     assert truth.check(2 * RECORDS) == EXACT
     assert worker.said("retention has passed what was committed, going on at the first record")
+
+
+def test_a_worker_whose_offsets_kafka_has_forgotten_counts_nothing_again(
+    plan: Plan, fleet: Fleet, truth: Truth, load: Load
+) -> None:
+    """As after a week without a worker: tables are full, and the inputs look as if nobody had ever read them."""
+    load.send(RECORDS)
+    fleet.start_ready("w0")
+    truth.wait_seen(RECORDS)
+    fleet.stop()
+    admin = AdminClient({"bootstrap.servers": plan.bootstrap})
+    # a static member stays in the group until its session is over, and a group with members is not deleted
+    wait_for(lambda: deleted(admin, plan.app_id), 60, "the group stays")
+    worker = fleet.start("w0")
+    assert worker.wait_end(60) == EXIT_CONFIG
+    (last_words,) = worker.said(LAST_WORDS)
+    assert "would count them twice" in last_words["reason"]
+    assert truth.check(RECORDS) == EXACT
+
+
+def deleted(admin: AdminClient, group: str) -> bool:
+    try:
+        admin.delete_consumer_groups([group])[group].result(30)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.NON_EMPTY_GROUP:
+            return False
+        raise
+    return True

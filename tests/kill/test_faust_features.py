@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from cauce.provision import WantedTopic, ensure_topics
+from cauce.settings import Settings
 from infra.cluster import Cluster
 from infra.ports import Ports
 from infra.processes import wait_until
@@ -17,14 +18,14 @@ from infra.service import WorkerProcess
 pytestmark = [pytest.mark.kafka, pytest.mark.kill]
 PARTITIONS = 2
 RECORDS = 1500
-EXACT = ("first", "second", "actors", "sunk", "soon", "taken")
+EXACT = ("first", "second", "both", "actors", "sunk", "soon", "taken")
 
 
 @pytest.fixture
 def worker(kafka: Cluster, prefix: str, tmp_path: Path) -> Iterator[WorkerProcess]:
-    topics = [WantedTopic(prefix + name, PARTITIONS, {}) for name in ("in", "stuck", "ticks", *EXACT)]
+    topics = [WantedTopic(prefix + name, PARTITIONS, {}) for name in ("in", "more", "stuck", "ticks", *EXACT)]
     ensure_topics({"bootstrap.servers": kafka.bootstrap}, topics, None)
-    ports = Ports(tmp_path / "ports")
+    ports = Ports(Settings.load().cache / "ports")  # the locks are for all runs on this machine
     variables = {
         "CAUCE_BOOTSTRAP": kafka.bootstrap,
         "CAUCE_HOME": str(tmp_path),
@@ -89,6 +90,7 @@ def test_every_feature_is_exact_under_kills(
     chance = random.Random(seed)
     worker.start()
     for kill in range(3):
+        send(kafka, prefix + "more", range(RECORDS))
         send(kafka, prefix + "in", range(kill * RECORDS // 3, (kill + 1) * RECORDS // 3))
         progress = kill * RECORDS // 3 + chance.randrange(1, RECORDS // 3)
         wait_until(lambda at=progress: outputs.have(at), seconds=60, otherwise="no progress")  # type: ignore[misc]
@@ -104,6 +106,7 @@ def test_every_feature_is_exact_under_kills(
         wrong = {number: times for number, times in seen.items() if times != 1}
         assert (len(seen), wrong) == (RECORDS, {}), f"{name}: lost {RECORDS - len(seen)}, not once {wrong}"
     assert outputs.ticks > 0
+    assert '"told of partitions"' in worker.log_file.read_text()
 
 
 def test_a_worker_that_has_silently_stopped_is_not_ready(kafka: Cluster, prefix: str, worker: WorkerProcess) -> None:

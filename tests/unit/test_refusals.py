@@ -46,6 +46,27 @@ def test_refused_at_start_with_what_to_do_instead(what: str, app: ExactlyOnceApp
     assert any(word in str(refusal.value) for word in ("use", "keep", "put", "send", "leave", "group_by", "engine"))
 
 
+async def read(stream: Any) -> None:
+    async for _ in stream:
+        raise AssertionError("nothing was sent")
+
+
+AWAITED: dict[str, Callable[[Any], Any]] = {
+    "faust send": lambda app: app.topic("x").send(value=b"v"),
+    "a stream of a task": lambda app: read(app.stream(app.topic("x"))),
+    "a topic without a stream": lambda app: read(app.topic("x")),
+}
+
+
+@pytest.mark.parametrize("what", AWAITED)
+def test_what_would_wait_for_ever_or_lose_an_event_is_refused(what: str, app: ExactlyOnceApp) -> None:
+    async def attempt() -> None:
+        await asyncio.wait_for(AWAITED[what](app), 10)
+
+    with pytest.raises(Unsupported, match="use"):
+        asyncio.run(attempt())
+
+
 def test_a_table_is_really_staged_on_rocksdb(app: ExactlyOnceApp) -> None:
     from tables.table import StagedStore, StagedTable
 
