@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 JS := tests/js/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help setup parts chromium demo test check unit integration kill soak soak-core bench-core mutants audit lock clean
+.PHONY: help setup parts chromium demo test check unit integration kill kill-core soak soak-core bench-core mutants audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,11 @@ integration: setup ## on the embedded Kafka
 
 kill: setup ## real processes, real signals
 	$(BIN)/pytest -m kill
+
+kill-core: setup ## the core's kill tests, RUNS=10 times in a row; stops at the first that fails (an hour)
+	@for run in $$(seq $(or $(RUNS),10)); do echo "run $$run"; \
+		$(BIN)/pytest -q -n 2 --dist loadfile tests/kill/test_core_*.py tests/kill/test_faust_features.py \
+		tests/kill/test_example_orders.py || exit 1; done
 
 soak: setup ## clients on three datasets, kills of everything, every answer checked; FOR=30m SEED=1 (half an hour)
 	$(BIN)/cauce soak --for $(or $(FOR),30m) --seed $(or $(SEED),1)

@@ -6,8 +6,13 @@ from collections.abc import Generator, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from hypothesis import HealthCheck, settings
 
 from infra.cluster import Cluster
+
+# How long an example takes says how busy the machine is, and nothing about us.
+settings.register_profile("cauce", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("cauce")
 
 FAILED = pytest.StashKey[bool]()
 

@@ -12,6 +12,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from cauce.errors import CommitUncertain
+from infra.layout import write_atomically
 from streams import intake
 from streams.checkpoint import Checkpoint, CheckpointState
 from streams.predecessors import end_transactions_of_the_gone
@@ -46,7 +47,7 @@ class Injector:
             self._sealed = {f"{tp.topic} {tp.partition}": offset for tp, offset in checkpoint.committed_offsets.items()}
         if state is CheckpointState.COMMITTED:
             self._known |= self._sealed
-            self._plan.known.write_text(json.dumps(self._known))
+            write_atomically(self._plan.known, json.dumps(self._known))
             if self._checkpoints == 1 and not self._told:
                 self._told = True
                 log.info("first work committed")
@@ -69,7 +70,7 @@ class Injector:
 
     def _act(self) -> None:
         self.acted = True
-        self._plan.reached.write_text(json.dumps(self._sealed))
+        write_atomically(self._plan.reached, json.dumps(self._sealed))
         match self._fault.action:
             case "kill":
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -118,8 +118,9 @@ class Worker:
         return [line for line in self.lines() if line.get("message") == message]
 
     def lines(self) -> list[dict[str, Any]]:
-        lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        whole = (line for line in lines if line.startswith("{") and line.endswith("}\n"))  # the last may still grow
+        return [json.loads(line) for line in whole]
 
     def tail(self, lines: int = 8) -> str:
         return "\n".join(self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])

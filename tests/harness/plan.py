@@ -31,7 +31,7 @@ class Plan:
     partitions: int = 4
     keys: int = 40
     checkpoint_ms: int = 80
-    session_timeout_ms: int = 2_000
+    session_timeout_ms: int = 5_000  # 2 s were over now and then while other work had both cores
     transaction_timeout_ms: int = 20_000
     keep_unowned_seconds: float = 1800.0
     tidy_seconds: float = 60.0

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cauce.process import EXIT_FAILED
+from cauce.settings import Settings
 from infra.cluster import Cluster
 from infra.ports import Ports
 from infra.processes import wait_until
@@ -38,7 +39,7 @@ class Stack:
         of_workers: Mapping[str, str] = MappingProxyType({}),
         may_return: Sequence[int] = MAY_RETURN,
     ) -> None:
-        self._ports = Ports(folder / "ports")
+        self._ports = Ports(Settings.load().cache / "ports")  # the locks are for all runs on this machine
         self._folder = folder
         variables = {
             "CAUCE_BOOTSTRAP": kafka.bootstrap,

@@ -82,7 +82,7 @@ def test_a_broker_that_was_stopped_comes_back_with_its_data(kafka: Cluster, pref
 def test_a_paused_broker_is_seen_as_paused(kafka: Cluster) -> None:
     kafka.pause(2)
     try:
-        wait_until(lambda: kafka.broker(2).state is State.PAUSED, seconds=5, otherwise="never seen paused")
+        wait_until(lambda: kafka.broker(2).state is State.PAUSED, seconds=60, otherwise="never seen paused")
     finally:
         kafka.resume(2)
         kafka.wait_ready()

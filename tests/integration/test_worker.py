@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from cauce.messages import About, ClientId, encode
+from cauce.settings import Settings
 from cauce.topics import ANSWERS, INPUTS, STATE_CHANGELOG, TOPICS, Topic
 from infra.cluster import Cluster
 from infra.ports import Ports
@@ -31,7 +32,7 @@ StartWorker = Callable[..., WorkerProcess]
 def new_worker(kafka: Cluster, prefix: str, tmp_path: Path) -> Iterator[StartWorker]:
     """A factory of workers of this test; whatever it made is gone at the end."""
     made: list[WorkerProcess] = []
-    ports = Ports(tmp_path / "ports")
+    ports = Ports(Settings.load().cache / "ports")  # the locks are for all runs on this machine
 
     def new(worker_id: str = "w0", **variables: str) -> WorkerProcess:
         worker = WorkerProcess(
@@ -146,7 +147,7 @@ def test_batches_are_folded_answered_and_the_worker_tells(kafka: Cluster, prefix
         assert float(metrics["cauce_commits_total"]) >= 1
         assert float(metrics["cauce_partitions"]) == PARTITIONS * TOPICS_READ
         wait_until(
-            lambda: "cauce_lag_records 0.0" in worker.page("/metrics")[1], seconds=10, otherwise="lag never got to 0"
+            lambda: "cauce_lag_records 0.0" in worker.page("/metrics")[1], seconds=60, otherwise="lag never got to 0"
         )
 
 
@@ -173,7 +174,7 @@ def test_a_restart_with_its_store_restores_only_the_tail(kafka: Cluster, prefix:
     with worker:
         Client(kafka, prefix).rate(batches=300)
         wait_until(
-            lambda: "cauce_lag_records 0.0" in worker.page("/metrics")[1], seconds=30, otherwise="lag never got to 0"
+            lambda: "cauce_lag_records 0.0" in worker.page("/metrics")[1], seconds=60, otherwise="lag never got to 0"
         )
         read(kafka, prefix + STATE_CHANGELOG.name, until=lambda found: len(found) >= 2)
     with worker:

@@ -26,7 +26,7 @@ def command(home: Path, *arguments: str) -> list[str]:
 def home(tmp_path: Path) -> Iterator[Path]:
     home = tmp_path / "home"
     shape = ("--brokers", "1", "--workers", "1", "--gateways", "2", "--partitions", "2")
-    environment = os.environ | {"CAUCE_SESSION_TTL_SECONDS": "8"}
+    environment = os.environ | {"CAUCE_SESSION_TTL_SECONDS": "20"}  # a busy client may be silent for a while
     subprocess.run(command(home, "up", *shape, "--detach"), cwd=ROOT, env=environment, check=True, timeout=120)
     try:
         yield home
@@ -47,14 +47,14 @@ def test_a_client_is_killed_and_the_others_get_their_answers(home: Path) -> None
     with subprocess.Popen(command(home, "clients", *wish), cwd=ROOT, stdout=subprocess.PIPE, text=True) as spawning:
         wait_until(lambda: "flights" in datasets(home), seconds=60, otherwise="its session was never there")
         client(home, VICTIM).process.send(signal.SIGSTOP)
-        wait_until(lambda: client(home, VICTIM).state == "paused", seconds=10, otherwise="SIGSTOP had no effect")
+        wait_until(lambda: client(home, VICTIM).state == "paused", seconds=60, otherwise="SIGSTOP had no effect")
         subprocess.run(command(home, "clients", "kill", str(VICTIM)), cwd=ROOT, check=True, timeout=60)
         said, _ = spawning.communicate(timeout=180)
     assert spawning.returncode == 1
     states = {each.number: each.state for each in known(home)}
     assert states == {0: "right", VICTIM: "SIGKILL", 2: "right", 3: "right"}, said
     assert f"client {VICTIM}: SIGKILL after" in said
-    wait_until(lambda: not datasets(home), seconds=60, otherwise="the session of the killed client is still there")
+    wait_until(lambda: not datasets(home), seconds=120, otherwise="the session of the killed client is still there")
     again = subprocess.run(
         command(home, "clients", "kill", str(VICTIM)), cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -94,7 +94,7 @@ def heir_of_a_dead_worker(
     load.send(RECORDS)
     victim = fleet.start("w0", Fault("produced"), off)
     victim.wait_fault()
-    assert victim.wait_end(10) == -signal.SIGKILL
+    assert victim.wait_end(30) == -signal.SIGKILL
     begun = truth.held_back()
     assert begun, "the open transaction must hold the readers back, or there is nothing to see"
     heir = fleet.start("w1", off=off)

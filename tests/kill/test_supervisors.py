@@ -80,7 +80,7 @@ def kill_all_supervisors(home: Path) -> None:
     for sign in (signal.SIGSTOP, signal.SIGKILL):
         for index in range(SHAPE.supervisors):
             os.kill(pids(home)["supervisor", index], sign)
-    wait_until(lambda: not keeper.runs(home), seconds=10, otherwise="a supervisor is left")
+    wait_until(lambda: not keeper.runs(home), seconds=BACK_SECONDS, otherwise="a supervisor is left")
 
 
 def test_every_role_comes_back_and_a_new_leader_restarts_nothing(home: Path) -> None:
@@ -121,7 +121,7 @@ def test_every_role_comes_back_and_a_new_leader_restarts_nothing(home: Path) -> 
     wait_until(
         lambda: not any(each.alive for each in everything), seconds=BACK_SECONDS, otherwise="SIGTERM left something"
     )
-    wait_until(lambda: not keeper.runs(home), seconds=10, otherwise="a supervisor is left")
+    wait_until(lambda: not keeper.runs(home), seconds=BACK_SECONDS, otherwise="a supervisor is left")
     assert keeper.status(home)["processes"] == []
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cauce.settings import Settings
 from infra.cluster import Cluster
 from infra.ports import Ports
 from tests.integration.gateway.reading import Topics
@@ -24,8 +25,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
-    ports = Ports(tmp_path_factory.mktemp("gateway-ports"))
+def ports() -> Iterator[Ports]:
+    ports = Ports(Settings.load().cache / "ports")  # the locks are for all runs on this machine
     yield ports
     ports.release()
 

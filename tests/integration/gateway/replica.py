@@ -34,7 +34,7 @@ class Replica(GatewayProcess):
         self.send(signal.SIGSTOP)
         assert self.process is not None
         process = self.process
-        wait_until(lambda: process.letter() in ("T", "t"), seconds=10, otherwise="SIGSTOP had no effect")
+        wait_until(lambda: process.letter() in ("T", "t"), seconds=60, otherwise="SIGSTOP had no effect")
 
     def resident_bytes(self) -> int:
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
@@ -76,6 +76,12 @@ class Visit:
         answer = self.ask("HEAD", location, TUS)
         assert answer.status_code == 200, (answer.status_code, answer.text)
         return int(answer.headers["Upload-Offset"])
+
+    def committed(self, location: str) -> int:
+        """How far an upload is, for one who only looks: a HEAD that waits long for a transaction takes it over."""
+        answer = self.ask("GET", "")
+        uploads = answer.json()["uploads"] if answer.status_code == 200 else []
+        return sum(int(each["offset"]) for each in uploads if location.endswith(f"/{each['id']}"))
 
     def patch(self, location: str, offset: int, content: Any, **headers: str) -> httpx.Response:
         given = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -92,7 +92,7 @@ def test_a_file_that_comes_while_the_folder_is_closed_is_in_it_or_refused(
     with new_replica() as first, new_replica() as second:
         visit = first.open(dataset="coffee")
         send(visit, "users/07.csv", "users", JULY)
-        wait_until(lambda: visit.at(second).ask("GET", "").status_code == 200, seconds=30, otherwise="not known there")
+        wait_until(lambda: visit.at(second).ask("GET", "").status_code == 200, seconds=60, otherwise="not known there")
         outcome: dict[str, int] = {}
         headers = {**TUS, "Upload-Length": str(len(AUGUST)), **described("users/08.csv", kind="users")}
 
@@ -125,7 +125,7 @@ def test_a_session_with_a_folder_leaves_nothing(shared_replica: Replica, shared_
     assert visit.ask("DELETE", "").status_code == 204
     wait_until(
         lambda: not [key for key in shared_topics.states("uploads") if visit.client_id in key],
-        seconds=30,
+        seconds=60,
         otherwise="uploads are left behind",
     )
 

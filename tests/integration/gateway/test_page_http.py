@@ -66,7 +66,7 @@ def test_without_supervisors_the_operator_sees_kafka_and_sessions_and_why_there_
     visit = shared_replica.open()
     wait_until(  # what is shown may be half a second old, and the session is read from Kafka
         lambda: visit.client_id in [session["client_id"] for session in shown()["sessions"]],
-        seconds=30,
+        seconds=60,
         otherwise="the operator does not see a session that is open",
     )
     assert shown()["cluster"] is None

@@ -19,7 +19,7 @@ DATA = ratings(20_000)
 
 
 def wait_for_progress(visit: Visit, location: str) -> None:
-    wait_until(lambda: visit.offset(location) > 0, seconds=60, otherwise="nothing was committed")
+    wait_until(lambda: visit.committed(location) > 0, seconds=60, otherwise="nothing was committed")
 
 
 def half_way(first: Replica, second: Replica) -> tuple[Visit, str, Trickle]:

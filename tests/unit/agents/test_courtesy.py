@@ -85,6 +85,7 @@ def test_rows_without_end_do_not_stop_a_model() -> None:
         await asyncio.sleep(0)
         waits = [await waited(courtesy) for _ in range(3)]
         coming.cancel()
+        await asyncio.wait([coming])
         return {"longest": max(waits), "shortest": min(waits)}
 
     assert run(beside_rows()) == pytest.approx({"longest": MOST_SECONDS, "shortest": MOST_SECONDS})

@@ -393,7 +393,7 @@ def gateways(cluster: FakeCluster, count: int) -> Iterator[list[Gateway]]:
             gateway.stop()
 
 
-def wait_for(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
+def wait_for(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"

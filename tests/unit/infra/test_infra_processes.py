@@ -25,11 +25,11 @@ def test_a_process_is_seen_paused_going_on_and_dead() -> None:
         process = Process.of(child.pid)
         assert process.state() is State.READY
         process.send(signal.SIGSTOP)
-        wait_until(lambda: process.state() is State.PAUSED, seconds=5, otherwise="never seen paused")
+        wait_until(lambda: process.state() is State.PAUSED, seconds=60, otherwise="never seen paused")
         process.send(signal.SIGCONT)
-        wait_until(lambda: process.state() is State.READY, seconds=5, otherwise="never seen going on")
+        wait_until(lambda: process.state() is State.READY, seconds=60, otherwise="never seen going on")
         child.kill()
-        wait_until(lambda: process.state() is State.DEAD, seconds=5, otherwise="a zombie counts as dead")
+        wait_until(lambda: process.state() is State.DEAD, seconds=60, otherwise="a zombie counts as dead")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
@@ -43,7 +43,7 @@ def test_a_leashed_process_ends_with_its_parent() -> None:
         child = Process.of(int(parent.stdout.readline()))
         assert child.alive
         parent.kill()
-    wait_until(lambda: not child.alive, seconds=5, otherwise="the child outlived its parent")
+    wait_until(lambda: not child.alive, seconds=60, otherwise="the child outlived its parent")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
@@ -59,9 +59,9 @@ def test_closing_a_spawner_ends_what_nobody_stopped(tmp_path: Path) -> None:
     with (tmp_path / "output").open("wb") as output:
         child = spawner.spawn(["sleep", "60"], cwd=tmp_path, output=output)
     process = Process.of(child.pid)
-    wait_until(lambda: _runs(process, "sleep"), seconds=5, otherwise="the leash never became the command")
+    wait_until(lambda: _runs(process, "sleep"), seconds=60, otherwise="the leash never became the command")
     spawner.close()
-    assert child.wait(5) == -signal.SIGKILL
+    assert child.wait(60) == -signal.SIGKILL
 
 
 def _runs(process: Process, program: str) -> bool:
