@@ -80,18 +80,20 @@ class ExactlyOnceApp(faust.App):
         self.flow_control.resume()
 
     async def on_ready(self, tps: frozenset[TP]) -> None:
-        await self.on_partitions_assigned.send(set(tps))
-        await self.on_rebalance_complete.send()
+        await self._signal(self.on_partitions_assigned, set(tps))
+        await self._signal(self.on_rebalance_complete)
 
     async def on_released(self, tps: frozenset[TP]) -> None:
         self.flow_control.clear()
+        await self._signal(self.on_partitions_revoked, set(tps))
+
+    async def _signal(self, signal: Any, *arguments: Any) -> None:
+        """The group waits for its receivers. One that sends would wait for ever where no partition is ours."""
         limit = self.options.transaction_timeout_ms / 1000
         try:
-            await asyncio.wait_for(self.on_partitions_revoked.send(set(tps)), limit)
+            await asyncio.wait_for(signal.send(*arguments), limit)
         except TimeoutError:
-            raise Unsupported(
-                f"on_partitions_revoked: a receiver took over {limit:.0f} s; all is committed by then, send from agents"
-            ) from None
+            raise Unsupported(f"{signal.name}: a receiver took over {limit:.0f} s; use an agent to send") from None
 
     async def on_message(self, message: Message) -> None:
         await self.topics.on_message(message)

@@ -104,7 +104,7 @@ class GuardedStream(Stream[Any]):
     def __aiter__(self) -> AsyncIterator[Any]:
         """Faust acknowledges an event whose reader raised. An agent that raises ends the process before that; a task
         or a view would not."""
-        if not IN_AN_AGENT.get():
+        if isinstance(self.channel, StrictTopic) and not IN_AN_AGENT.get():
             raise Unsupported(f"stream of {self.channel}: an event would be lost where its reader raises; use an agent")
         return super().__aiter__()
 

@@ -77,9 +77,7 @@ class Changelogs:
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
-            wait_known_everywhere(
-                self._client, names
-            )  # made a moment ago: the broker that we asked has not heard of it
+            wait_known_everywhere(self._client, names)  # made a moment ago, and not every broker has heard of it
             found = self._describe(names)
         return {name: TopicFacts(str(topic.topic_id), len(topic.partitions)) for name, topic in found.items()}
 

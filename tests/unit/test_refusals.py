@@ -67,6 +67,20 @@ def test_what_would_wait_for_ever_or_lose_an_event_is_refused(what: str, app: Ex
         asyncio.run(attempt())
 
 
+def test_a_receiver_of_a_signal_that_holds_the_group_up_is_refused(tmp_path: Path) -> None:
+    options = Options(
+        worker_id="w", data=tmp_path, kafka={"bootstrap.servers": "127.0.0.1:1"}, transaction_timeout_ms=50
+    )
+    app = ExactlyOnceApp("signals", options=options)
+
+    @app.on_partitions_revoked.connect
+    async def wait_for_good(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(Unsupported, match="on_partitions_revoked: a receiver took over"):
+        asyncio.run(app.on_released(frozenset()))
+
+
 def test_a_table_is_really_staged_on_rocksdb(app: ExactlyOnceApp) -> None:
     from tables.table import StagedStore, StagedTable
 
