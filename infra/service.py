@@ -19,6 +19,8 @@ from infra.processes import Process, leashed, wait_until
 
 READY_SECONDS: Final = 60.0  # about 3 s here; restoring big tables takes longer
 STOP_SECONDS: Final = 20.0  # it promises 10
+PATIENT_SECONDS: Final = 10.0  # for a page; health checks have less patience, and look again
+END_SECONDS: Final = 60.0  # of one that has to start first
 
 
 class ServiceProcess:
@@ -83,7 +85,7 @@ class ServiceProcess:
         return self.page("/readyz")[0] == 200
 
     def page(self, path: str) -> tuple[int, str]:
-        return page(self.port, path)
+        return page(self.port, path, PATIENT_SECONDS)
 
     def send(self, sign: signal.Signals) -> None:
         if self._child is not None:
@@ -103,16 +105,16 @@ class ServiceProcess:
     def exit_code(self) -> int | None:
         return None if self._child is None else self._child.poll()
 
-    def wait_for_end(self, seconds: float = STOP_SECONDS) -> int:
+    def wait_for_end(self, seconds: float = END_SECONDS) -> int:
         """The exit code of one that ends by itself: whoever talks to it knows before the kernel says so."""
         assert self._child is not None, "not started"
         return self._child.wait(seconds)
 
 
-def page(port: int, path: str) -> tuple[int, str]:
+def page(port: int, path: str, seconds: float = 2.0) -> tuple[int, str]:
     """Status and text; status 0 while nothing answers."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=2) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=seconds) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as answer:
         with answer:

@@ -42,7 +42,8 @@ T = TypeVar("T")
 
 CLOSE_SECONDS: Final = 2.0
 WATCH_SECONDS: Final = 2.0
-UNEVEN_SECONDS: Final = 10.0  # a member that lacks a topic asks for it again within this
+UNEVEN_SECONDS: Final = 10.0  # a member that lacks a topic hears of it within this
+LEARN_SECONDS: Final = 1.0  # between two times that it asks
 ABORT_SECONDS: Final = 3.0  # of a dying worker; if it takes longer, the next owner ends the transaction
 GRACE_SECONDS: Final = 5.0  # beyond the time a call to the library was given; some of its calls ignore that
 
@@ -261,13 +262,17 @@ class Engine:
     def _wait_for_an_even_one(self, uneven: Uneven) -> None:
         """Whoever does not know a topic hears of it soon, joins again, and all get another assignment."""
         log.warning("an assignment is not taken", extra={"reason": str(uneven)})
-        if self._intake is not None:
-            self._intake.learn_topics()
-        self._loop.call_later(UNEVEN_SECONDS, self._still_uneven, self._generation, uneven)
+        self._learn_topics(uneven, self._generation, time.monotonic() + UNEVEN_SECONDS)
 
-    def _still_uneven(self, generation: int, uneven: Uneven) -> None:
-        if self._generation == generation and self.phase is Phase.RESTORING:
+    def _learn_topics(self, uneven: Uneven, generation: int, until: float) -> None:
+        """Again and again: whoever is asked may not have heard of the topic yet, either."""
+        if self._generation != generation or self.phase is not Phase.RESTORING:
+            return
+        if time.monotonic() > until:
             self.failed(uneven)
+        elif self._intake is not None:
+            self._intake.learn_topics()
+            self._loop.call_later(LEARN_SECONDS, self._learn_topics, uneven, generation, until)
 
     async def released(self) -> None:
         """Partitions are to be given back: commit all that was finished, then forget them."""

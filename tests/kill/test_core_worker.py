@@ -82,7 +82,7 @@ def test_a_topic_that_was_made_a_moment_ago_is_waited_for(kafka: Cluster, prefix
         with Truth(plan) as truth:
             load = Load(plan)
             load.send(RECORDS)
-            truth.wait_seen(RECORDS)
+            truth.wait_seen(RECORDS, tend=fleet.tend)
             fleet.stop()
             assert truth.check(RECORDS) == EXACT
 
