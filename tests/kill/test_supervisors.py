@@ -136,7 +136,11 @@ def test_a_worker_in_waiting_takes_the_place_of_one_that_is_killed_or_paused(hom
         wait_until(lambda gone=gone: not gone.alive, seconds=BACK_SECONDS, otherwise="it was not ended")  # type: ignore[misc]
         wait_all_ready(home, gone)
         assert pids(home)["worker", 0] == spare.pid
-        assert rows(home)["worker", 0]["restarts"] == restarts + 1
+        wait_until(  # it may be ready before the leader's next turn
+            lambda before=restarts: rows(home)["worker", 0]["restarts"] == before + 1,  # type: ignore[misc]
+            seconds=BACK_SECONDS,
+            otherwise="the leader does not count it as one restart",
+        )
     told = [each.detail for each in events.read(home) if each.role == "worker"]
     assert {"signal SIGKILL", "was ready to take its place"} <= set(told)
     wait_until(lambda: waiting.is_held, seconds=BACK_SECONDS, otherwise="nobody is in waiting")
