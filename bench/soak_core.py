@@ -43,12 +43,16 @@ class Soak:
         self._killed: list[tuple[float, Worker]] = []  # when, and the process that came after
         self._last_report = time.monotonic()
 
+    @property
+    def kills(self) -> int:
+        return self.faults["sigkill"] + self.faults["broker"]
+
     def run(self, kills: int) -> None:
         for name in self._names:
             self.fleet.start(name)
         for worker in list(self.fleet.workers.values()):
             worker.wait_ready()
-        while self.faults.total() < kills:
+        while self.kills < kills:
             (kind,) = self._chance.choices(list(KINDS), list(KINDS.values()))
             self._fault(kind)
             self.faults[kind] += 1
@@ -134,14 +138,14 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=200, help="SIGKILLs; pauses and clean stops come on top")
     parser.add_argument("--seed", type=int, default=None, help="by default a new one, printed")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--a-second", type=int, default=60, help="input records")
     arguments = parser.parse_args()
     seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
     print(
-        f"seed {seed}, {arguments.kills} faults, {arguments.workers} workers, {arguments.a_second} records/s",
+        f"seed {seed}, {arguments.kills} kills, {arguments.workers} workers, {arguments.a_second} records/s",
         flush=True,
     )
     started = time.monotonic()
@@ -161,7 +165,7 @@ def main() -> int:
         "seconds": round(time.monotonic() - started),
         "seed": seed,
         "records": load.sent,
-        "faults": dict(soak.faults) | {"total": soak.faults.total()},
+        "faults": dict(soak.faults) | {"total": soak.faults.total(), "kills": soak.kills},
         "worker_processes": len(soak.fleet.all),
         "lost": verdict.lost,
         "twice": verdict.twice,

@@ -93,7 +93,7 @@ class Twice:
         return self._parts[0].troubles
 
 
-@pytest.mark.parametrize("wire", ["delay", "cut", "dead"])
+@pytest.mark.parametrize("wire", [pytest.param("delay", marks=pytest.mark.again), "cut", "dead"])
 def test_bad_wires_to_gateways_and_to_kafka_change_no_byte(
     wire: Wire,
     broker: Cluster,
