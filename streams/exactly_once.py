@@ -9,11 +9,11 @@ Agents, `topic.send`, `group_by` and tables work as in Faust; what cannot be exa
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import faust
 from faust.types import TP, Message
-from faust.types.transports import ConductorT, TransportT
+from faust.types.transports import TransportT
 from mode import ServiceT
 from mode.utils.queues import ThrowableQueue
 
@@ -28,8 +28,6 @@ from streams.transport import Transport
 from tables.table import StagedTable
 
 log = logging.getLogger(__name__)
-
-RESUBSCRIBE_SECONDS: Final = 1.0  # that several agents have to say what else they read; 45 by default
 
 
 class ExactlyOnceApp(faust.App):
@@ -99,11 +97,6 @@ class ExactlyOnceApp(faust.App):
         await self.topics.on_message(message)
 
     # ---- where Faust's own machinery is replaced
-
-    def _new_conductor(self) -> ConductorT:
-        conductor = super()._new_conductor()
-        conductor._resubscribe_sleep_lock_seconds = RESUBSCRIBE_SECONDS  # type: ignore[attr-defined]
-        return conductor
 
     def _new_transport(self) -> TransportT:
         return Transport(self.conf.broker_consumer, self)

@@ -14,6 +14,7 @@ from mode import Seconds, want_seconds
 
 from cauce.errors import Unsupported
 from cauce.provision import WantedTopic, ensure_topics
+from streams.conductor import Conductor
 from streams.outbox import Sent
 
 if TYPE_CHECKING:
@@ -204,6 +205,7 @@ def record_options(partition: int | None, timestamp: float | None, headers: Any)
 
 
 class Transport(base.Transport):
+    Conductor = Conductor
     Consumer = Consumer
     Producer = Producer
     driver_version = "librdkafka, exactly once"

@@ -31,12 +31,19 @@ def test_the_operator_sees_all_sessions_and_nobody_else_does(shared_replica: Rep
     data = ratings(100)
     visit.patch(visit.create("ratings.csv", len(data)), 0, data)
     token = Tokens(SECRET.encode()).issue(OPERATOR, time.time() + 60)
-    answer = httpx.get(f"{visit.url}/sessions", headers={"Authorization": f"Bearer {token}"})
-    assert answer.status_code == 200, answer.text
-    shown = {session["client_id"]: session for session in answer.json()["sessions"]}
-    assert (shown[visit.client_id]["state"], shown[other.client_id]["dataset"]) == ("uploading", "coffee")
-    (sent,) = (file for file in shown[visit.client_id]["files"] if file["kind"] == "ratings")
-    assert (sent["rows"], sent["sent"], sent["folded"]) == (100, 100, None)  # nobody folds here
+
+    def shown() -> dict[str, Any]:
+        answer = httpx.get(f"{visit.url}/sessions", headers={"Authorization": f"Bearer {token}"})
+        assert answer.status_code == 200, answer.text
+        return {session["client_id"]: session for session in answer.json()["sessions"]}
+
+    def counts() -> tuple[int, int, int | None]:
+        (sent,) = (file for file in shown()[visit.client_id]["files"] if file["kind"] == "ratings")
+        return sent["rows"], sent["sent"], sent["folded"]
+
+    # what a replica knows of all sessions it reads from Kafka, a moment after the answer to a PATCH
+    wait_until(lambda: counts() == (100, 100, None), seconds=30, otherwise="nobody folds here, but 100 rows were sent")
+    assert (shown()[visit.client_id]["state"], shown()[other.client_id]["dataset"]) == ("uploading", "coffee")
     assert visit.ask("GET", "/sessions").status_code == 403
     assert httpx.get(f"{visit.url}/sessions").status_code == 401
     for path in (visit.path, "/sessions/operator"):
