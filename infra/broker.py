@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 from cauce.errors import CauceError, ConfigError, IllegalMove
@@ -72,7 +73,13 @@ class Broker:
                 raise ConfigError(
                     f"broker {self.id}: another program has taken its port {port}; end that program first"
                 )
-        return [*java, "kafka.Kafka", "server.properties"]
+        command = [*java, "kafka.Kafka", "server.properties"]
+        return [sys.executable, "-m", "infra.comeback", str(self.folder), *command] if self._died else command
+
+    @property
+    def _died(self) -> bool:
+        """Whether it has been a member of the cluster, and did not take its leave."""
+        return (self.folder / "data" / "__cluster_metadata-0").exists() and not self.data_closed
 
     def ask_to_stop(self) -> None:
         """SIGTERM: hands its partitions over, then ends."""

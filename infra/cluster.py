@@ -162,12 +162,13 @@ class Cluster:
         broker.ask_to_stop()
         broker.wait_stopped()
 
-    def start_broker(self, number: int) -> None:
-        """Start it again on its data and port; returns when the cluster counts on it."""
-        broker = self.broker(number)
+    def start_broker(self, *numbers: int) -> None:
+        """Start them again on their data and ports; returns when the cluster counts on them."""
+        brokers = [self.broker(number) for number in numbers]
         assert self._spawner is not None, "the cluster was never started"
-        broker.start(self._spawner, self._java)
-        self.wait_ready([broker])
+        for broker in brokers:
+            broker.start(self._spawner, self._java)
+        self.wait_ready(brokers)
 
     def pause(self, number: int) -> None:
         self.broker(number).pause()
@@ -223,8 +224,18 @@ class Cluster:
 
 def counted_on(brokers: Sequence[Broker]) -> bool:
     """Whether all of these are members of a cluster with a controller."""
-    admin = _admin(",".join(broker.address for broker in brokers))
-    return _members(admin) >= {broker.id for broker in brokers}
+    return members(",".join(broker.address for broker in brokers)) >= {broker.id for broker in brokers}
+
+
+def members(bootstrap: str) -> set[int]:
+    """Ids of the brokers that the cluster counts on; none while it has no controller or does not answer."""
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    admin = _admin(bootstrap)
+    with contextlib.suppress(KafkaException):
+        seen = admin.describe_cluster(request_timeout=2).result(timeout=5)
+        return {node.id for node in seen.nodes} if seen.controller is not None else set()
+    return set()
 
 
 def behind(bootstrap: str) -> list[str]:
@@ -237,16 +248,6 @@ def _admin(bootstrap: str) -> Any:
 
     quiet = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
     return AdminClient({"bootstrap.servers": bootstrap, **quiet})
-
-
-def _members(admin: Any) -> set[int]:
-    """Ids of the brokers that the cluster counts on; none while it has no controller or does not answer."""
-    from confluent_kafka import KafkaException  # noqa: PLC0415
-
-    with contextlib.suppress(KafkaException):
-        seen = admin.describe_cluster(request_timeout=2).result(timeout=5)
-        return {node.id for node in seen.nodes} if seen.controller is not None else set()
-    return set()
 
 
 def _behind(admin: Any) -> list[str]:

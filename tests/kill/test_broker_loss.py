@@ -10,11 +10,13 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its __init__ re-exports it
 
+from infra.broker import Broker
 from infra.cluster import Cluster
 from infra.processes import wait_until
 
 PARTITIONS = 3  # each broker leads one, so whichever is killed takes a leader with it
 TRANSACTIONS, RECORDS = 40, 25
+LOADING = re.compile(r"Loading transaction metadata from (\S+) at epoch (\d+)")
 ROOT = Path(__file__).parents[2]
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill]
@@ -42,6 +44,30 @@ def test_a_killed_broker_neither_loses_nor_doubles_a_record(role: str, kafka: Cl
             kafka.start_broker(victim)
         kafka.wait_in_sync()
     assert sorted(committed(kafka, topic)) == list(range(TRANSACTIONS * RECORDS))
+
+
+def test_a_broker_that_died_does_not_lead_as_if_nothing_had_happened(kafka: Cluster, prefix: str) -> None:
+    """It would be the coordinator that it was, with what nobody else has noted: a transaction was committed in some
+    partitions and aborted in others. Two of three: without them, nobody can tell the cluster that they are dead."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic(prefix + "numbers", PARTITIONS, 3)])[prefix + "numbers"].result(30)
+    Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": prefix + "writer"}).init_transactions(60)
+    kafka.wait_in_sync()
+    victims = kafka.brokers[:2]
+    before = {broker.id: len(loaded(broker)) for broker in victims}
+    for broker in victims:
+        broker.kill()
+    kafka.start_broker(*(broker.id for broker in victims))
+    kafka.wait_in_sync()
+    for broker in victims:
+        terms = loaded(broker)
+        assert before[broker.id], "it led nothing that it could lead again"
+        assert set(terms[: before[broker.id]]).isdisjoint(terms[before[broker.id] :]), f"broker {broker.id}: {terms}"
+
+
+def loaded(broker: Broker) -> list[tuple[str, str]]:
+    """Every term as a coordinator of transactions that this broker began: of which partition, in which epoch."""
+    return LOADING.findall(broker.log_file.read_text("utf-8"))
 
 
 def active_controller(kafka: Cluster) -> int:

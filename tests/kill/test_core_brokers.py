@@ -23,7 +23,9 @@ def plan(plan: Plan) -> Plan:
     return replace(plan, session_timeout_ms=6_000)
 
 
-@pytest.mark.parametrize(("victim", "at"), [(0, "produced"), (1, "offsets"), (2, "produced")])
+@pytest.mark.parametrize(
+    ("victim", "at"), [(0, "produced"), (1, "offsets"), pytest.param(2, "produced", marks=pytest.mark.again)]
+)
 def test_a_broker_dies_inside_a_commit(
     victim: int, at: Point, kafka: Cluster, plan: Plan, fleet: Fleet, truth: Truth
 ) -> None:
@@ -44,7 +46,7 @@ def test_a_broker_dies_inside_a_commit(
     assert truth.check(load.sent) == EXACT
 
 
-@pytest.mark.parametrize("at", ["produced", "offsets"])
+@pytest.mark.parametrize("at", [pytest.param("produced", marks=pytest.mark.again), "offsets"])
 def test_a_commit_whose_outcome_is_unknown_ends_the_worker(at: Point, kafka: Cluster, plan: Plan, truth: Truth) -> None:
     """Every broker falls silent with the offsets or the commit on its way: the restart finds out by the offsets."""
     plan = replace(plan, transaction_timeout_ms=3_000, session_timeout_ms=20_000)  # the commit gives up first

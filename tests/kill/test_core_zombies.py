@@ -28,7 +28,7 @@ def plan(plan: Plan) -> Plan:
     return plan.with_transaction_timeout(LAST_RESORT_MS)
 
 
-@pytest.mark.parametrize("at", ["sealed", "produced", "offsets"])
+@pytest.mark.parametrize("at", ["sealed", pytest.param("produced", marks=pytest.mark.again), "offsets"])
 def test_a_zombie_is_fenced_says_so_and_doubles_nothing(at: Point, fleet: Fleet, truth: Truth, load: Load) -> None:
     """Stopped before its changelog, before and after its offsets; it comes back when another has done the work."""
     zombie, heir = fleet.start("w0", Fault(at, "stop")), fleet.start("w1")
