@@ -149,14 +149,19 @@ def bare_loop(bench: Bench, prefix: str, count: int, *, tuned: bool) -> float:
     group = f"{prefix}bare-{tuned}"
     tuning = consumer_config(bench.client, group, "bare", session_timeout_ms=6000) if tuned else {}
     only_committed = {"isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    consumer = Consumer({**bench.client, "group.id": group, **only_committed, **tuning, "enable.partition.eof": False})
+    consumer = Consumer({**bench.client, "group.id": group, **tuning, **only_committed, "enable.partition.eof": False})
     producer = Producer({**bench.client, "transactional.id": group, "linger.ms": 5, "compression.type": "lz4"})
     producer.init_transactions(30)
     consumer.subscribe([f"{prefix}in"])
     producer.begin_transaction()
     done, committed, started, state = 0, time.monotonic(), 0.0, dict[bytes, bytes]()
+    deadline = time.monotonic() + DEADLINE_SECONDS
     while done < count:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"the bare loop has read {done} of {count} records in {DEADLINE_SECONDS:.0f} s")
         for message in take(consumer, 500, 0.1) if tuned else consumer.consume(500, 0.1):
+            if (error := message.error()) is not None:
+                raise SystemExit(f"the bare loop cannot read: {error.str()}")
             key, digest = message.key() or b"", WORK[bench.work](message.value() or b"")
             state[key] = digest
             producer.produce(f"{prefix}bare", key=key, value=digest)
