@@ -44,8 +44,14 @@ def ensure_topics(client: Mapping[str, str], wanted: Sequence[WantedTopic], repl
         try:
             future.result()
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another worker was faster
-                raise ConfigError(f"topic {name}: {error.args[0].str()}") from None
+            reason = error.args[0]
+            if reason.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+                raise BrokerUnavailable(
+                    f"topic {name}: there are fewer brokers than the {copies} copies that it is to have; start those "
+                    "that are away, or set CAUCE_REPLICATION lower"
+                ) from None
+            if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another worker was faster
+                raise ConfigError(f"topic {name}: {reason.str()}") from None
     for topic in wanted:
         found = metadata.topics.get(topic.name)
         if found is not None and len(found.partitions) != topic.partitions:

@@ -232,7 +232,7 @@ def members(bootstrap: str) -> set[int]:
     from confluent_kafka import KafkaException  # noqa: PLC0415
 
     admin = _admin(bootstrap)
-    with contextlib.suppress(KafkaException):
+    with contextlib.suppress(KafkaException, TimeoutError):
         seen = admin.describe_cluster(request_timeout=2).result(timeout=5)
         return {node.id for node in seen.nodes} if seen.controller is not None else set()
     return set()

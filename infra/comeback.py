@@ -39,12 +39,15 @@ def main() -> None:
 
 
 def wait_given_up(own: Node, others: list[Node], folder: Path, command: list[str]) -> None:
-    """Without us, the other controllers may be too few to do so; two of three are enough."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    """Without us, the other controllers may be too few to do so; two of three are enough. One that is paused accepts
+    connections, too, and has no vote: after a while we join them whatever it looks like."""
+    began = time.monotonic()
+    until = began + PATIENCE_SECONDS
     while time.monotonic() < until:
         if is_given_up(own, others):
             return
-        if not all(accepts(node.controller_port) for node in others):
+        look_enough = all(accepts(node.controller_port) for node in others)
+        if not look_enough or time.monotonic() - began > NOBODY_SECONDS:
             with a_controller(folder, command):
                 wait_given_up_by_us(own, others, until)
             return

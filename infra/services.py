@@ -104,7 +104,7 @@ class Plan:
         name = f"worker-{record.index}"
         own = {"CAUCE_WORKER_ID": name, "CAUCE_WORKER_PORT": str(record.port)}
         command = worker_command() if awaited is None else spare_command(awaited)
-        return Order(command, self._environment(own), Path.cwd(), self.home / "workers" / f"{name}.log")
+        return Order(command, self.environment(own), Path.cwd(), self.home / "workers" / f"{name}.log")
 
     def _gateway(self, record: Record) -> Order:
         own = {
@@ -114,14 +114,15 @@ class Plan:
             "CAUCE_SUPERVISORS": self._urls("supervisor"),
         }
         log_file = self.home / "gateways" / f"gateway-{record.index}.log"
-        return Order(gateway_command(), self._environment(own), Path.cwd(), log_file)
+        return Order(gateway_command(), self.environment(own), Path.cwd(), log_file)
 
     def _urls(self, role: str) -> str:
         """Where these are, as settings are written."""
         return json.dumps([f"http://127.0.0.1:{record.port}" for record in self._records if record.role == role])
 
-    def _environment(self, own: dict[str, str]) -> dict[str, str]:
+    def environment(self, own: dict[str, str]) -> dict[str, str]:
         return {
+            "CAUCE_REPLICATION": str(self.shape.brokers),  # not of those that somebody sees at first
             **os.environ,
             "CAUCE_BOOTSTRAP": self.bootstrap,
             "CAUCE_HOME": str(self.home),

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its __init__ re-exports it
 
-from cauce.errors import CauceError, ConfigError
-from cauce.provision import wait_known_everywhere
+from cauce.errors import BrokerUnavailable, CauceError, ConfigError
+from cauce.provision import WantedTopic, ensure_topics, wait_known_everywhere
 from infra.cluster import Cluster
 from infra.processes import State, wait_until
 
@@ -54,6 +54,13 @@ def test_a_topic_has_three_copies_unless_told_otherwise(kafka: Cluster, prefix: 
     create(kafka, prefix + "copied")
     partition = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=10).topics[prefix + "copied"]
     assert sorted(partition.partitions[0].replicas) == [0, 1, 2]
+
+
+def test_more_copies_than_brokers_that_are_there_may_be_had_later(kafka: Cluster, prefix: str) -> None:
+    """While one of three is away a worker ends with that, to be started again; two copies would be so for good."""
+    wanted = [WantedTopic(prefix + "copied", 1, {})]
+    with pytest.raises(BrokerUnavailable, match="fewer brokers than the 4 copies"):
+        ensure_topics({"bootstrap.servers": kafka.bootstrap}, wanted, replication=4)
 
 
 def test_a_topic_that_nobody_made_is_an_error(kafka: Cluster, prefix: str) -> None:
