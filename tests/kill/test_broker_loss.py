@@ -89,6 +89,7 @@ def assert_leads_anew(broker: Broker, before: list[tuple[str, str]]) -> None:
     assert before, "it led nothing that it could lead again"
     after = loaded(broker)[len(before) :]
     assert set(before).isdisjoint(after), f"broker {broker.id} led again as its former self: {before}, {after}"
+    assert "starts although" not in broker.output_file.read_text("utf-8"), "its patience ended before it was given up"
 
 
 def loaded(broker: Broker) -> list[tuple[str, str]]:
