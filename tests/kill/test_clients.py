@@ -26,7 +26,7 @@ def command(home: Path, *arguments: str) -> list[str]:
 def home(tmp_path: Path) -> Iterator[Path]:
     home = tmp_path / "home"
     shape = ("--brokers", "1", "--workers", "1", "--gateways", "2", "--partitions", "2")
-    environment = os.environ | {"CAUCE_SESSION_TTL_SECONDS": "20"}  # a busy client may be silent for a while
+    environment = os.environ | {"CAUCE_SESSION_TTL_SECONDS": "40"}  # on a busy machine 20 s without a word were seen
     subprocess.run(command(home, "up", *shape, "--detach"), cwd=ROOT, env=environment, check=True, timeout=120)
     try:
         yield home
