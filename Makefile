@@ -43,7 +43,7 @@ demo: parts ## fourteen answers over three datasets, a worker and a gateway kill
 	@$(BIN)/python -m infra.demo
 
 test: setup check ## what a landing must pass: check, unit, integration, kill but for what says the same again
-	$(BIN)/pytest -n 2 --dist loadfile -m "not again"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not again"
 
 check: $(STAMP) ## ruff and mypy --strict, tests too
 	$(BIN)/ruff check .

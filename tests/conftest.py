@@ -22,6 +22,11 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest first: of processes that share the tests, none is left with a long one in the end."""
+    items.sort(key=lambda item: sum(item.get_closest_marker(name) is None for name in ("kafka", "kill")))
+
+
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The one embedded cluster of this run: three brokers. A test that harms a broker restores it before it ends."""

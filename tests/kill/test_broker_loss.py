@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.kafka, pytest.mark.kill]
 
 
-@pytest.mark.parametrize("role", ["controller", "follower"])
+@pytest.mark.parametrize("role", ["controller", pytest.param("follower", marks=pytest.mark.again)])
 def test_a_killed_broker_neither_loses_nor_doubles_a_record(role: str, kafka: Cluster, prefix: str) -> None:
     topic = prefix + "numbers"
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})

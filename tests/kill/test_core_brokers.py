@@ -24,7 +24,12 @@ def plan(plan: Plan) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("victim", "at"), [(0, "produced"), (1, "offsets"), pytest.param(2, "produced", marks=pytest.mark.again)]
+    ("victim", "at"),
+    [
+        pytest.param(0, "produced", marks=pytest.mark.again),
+        (1, "offsets"),
+        pytest.param(2, "produced", marks=pytest.mark.again),
+    ],
 )
 def test_a_broker_dies_inside_a_commit(
     victim: int, at: Point, kafka: Cluster, plan: Plan, fleet: Fleet, truth: Truth
