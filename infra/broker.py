@@ -73,8 +73,16 @@ class Broker:
                 raise ConfigError(
                     f"broker {self.id}: another program has taken its port {port}; end that program first"
                 )
-        command = [*java, "kafka.Kafka", "server.properties"]
+        command = [*java, f"-Djava.io.tmpdir={self._fresh_temporary()}", "kafka.Kafka", "server.properties"]
         return [sys.executable, "-m", "infra.comeback", str(self.folder), *command] if self._died else command
+
+    def _fresh_temporary(self) -> Path:
+        """Java unpacks native libraries there, and leaves them when it is killed: in /tmp they would pile up."""
+        folder = self.folder / "tmp"
+        folder.mkdir(exist_ok=True)
+        for file in folder.iterdir():
+            file.unlink(missing_ok=True)
+        return folder
 
     @property
     def _died(self) -> bool:

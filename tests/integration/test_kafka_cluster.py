@@ -86,6 +86,25 @@ def test_a_broker_that_was_stopped_comes_back_with_its_data(kafka: Cluster, pref
     assert read(kafka, topic, 2) == [b"before", b"meanwhile"]
 
 
+def test_what_a_killed_broker_has_unpacked_does_not_pile_up(kafka: Cluster, prefix: str) -> None:
+    create(kafka, prefix + "packed")
+    topics = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=10).topics
+    leader = topics[prefix + "packed"].partitions[0].leader
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "compression.type": "lz4", "linger.ms": 100})
+    for _ in range(100):
+        producer.produce(prefix + "packed", bytes(1000))
+    assert producer.flush(30) == 0
+    temporary = kafka.broker(leader).folder / "tmp"
+    unpacked = set(temporary.iterdir())
+    kafka.kill(leader)
+    try:
+        assert any(file.name.startswith("liblz4") for file in unpacked), unpacked
+    finally:
+        kafka.start_broker(leader)
+        kafka.wait_in_sync()
+    assert unpacked.isdisjoint(temporary.iterdir())
+
+
 def test_a_paused_broker_is_seen_as_paused(kafka: Cluster) -> None:
     kafka.pause(2)
     try:
