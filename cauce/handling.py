@@ -1,5 +1,5 @@
 """What a process has in hand at this moment, in a file that outlives it: the one started next knows what its
-predecessor was at when it died, and often of what.
+predecessor was at when it died, and the one before that, and often of what.
 
 Invariant: the file is a hint and never a truth. Lost, torn or of somebody else, it says nothing, and what is lost is a
 clue. To note something is a store into mapped memory: no system call, and the kernel keeps it when the process is
@@ -10,13 +10,13 @@ import contextlib
 import faulthandler
 import logging
 import mmap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 log = logging.getLogger(__name__)
 
-MAGIC: Final = 0x31444E4148  # "HAND1"
+MAGIC: Final = 0x32444E4148  # "HAND2"
 MAGIC_AT, CERTAIN_AT, OOM_AT, HEADER = 0, 1, 2, 4  # in words of eight bytes
 NAME_BYTES: Final = 256  # a topic's name has 249 at most
 TEXTS_AT: Final = 8 * HEADER  # two of them: whose file it is, and how the process ended
@@ -24,7 +24,8 @@ SLOTS_AT: Final = TEXTS_AT + 2 * NAME_BYTES
 SLOT_BYTES: Final = 16 + NAME_BYTES  # whether something is in it, where that is, its name
 SLOTS: Final = 64  # things in hand at once; more are not noted. The first is for what is run alone
 ALONE: Final = 0
-SIZE: Final = SLOTS_AT + SLOTS * SLOT_BYTES
+ALL_SLOTS: Final = 2 * SLOTS  # the second half: what the process before had in hand when it died
+SIZE: Final = SLOTS_AT + ALL_SLOTS * SLOT_BYTES
 KILLED: Final = "killed, or ended without a word"
 
 Item = tuple[str, int]  # what it belongs to (a partition, an upload), and where it is in that
@@ -38,9 +39,15 @@ class Death:
     alone: Item | None
     how: str
     is_certain: bool  # that it was no kill from outside
+    before: frozenset[Item] = frozenset()  # what the process before it had in hand when that died
 
     def __bool__(self) -> bool:
         return bool(self.in_hand)
+
+    @property
+    def suspects(self) -> frozenset[Item]:
+        """What it may have died of. A kill from outside hits anything: only what was in hand twice in a row."""
+        return self.in_hand if self.is_certain else self.in_hand & self.before
 
 
 NO_DEATH: Final = Death(frozenset(), None, "", False)
@@ -55,8 +62,10 @@ class Handling:
         self.last = self._read(owner)
         self._map = self._fresh_map()
         self._words = memoryview(self._map).cast("q")
-        self._names = [""] * SLOTS  # as they are in the file
+        self._names = [""] * ALL_SLOTS  # as they are in the file
         self._free = list(range(SLOTS - 1, ALONE, -1))
+        for slot, (name, at) in enumerate(self.last.in_hand, start=SLOTS):
+            self._put(slot, name, at)
         self._words[OOM_AT] = oom_kills()
         self._write(TEXTS_AT, owner)
         self._words[MAGIC_AT] = MAGIC
@@ -124,7 +133,7 @@ class Handling:
         if crash:
             log.error("the last process crashed in native code", extra={"traceback": crash})
             first = crash.splitlines()[0].removeprefix("Fatal Python error: ")
-            return Death(death.in_hand, death.alone, first[:NAME_BYTES], is_certain=True)
+            return replace(death, how=first[:NAME_BYTES], is_certain=True)
         return death
 
     def _fresh_map(self) -> mmap.mmap:
@@ -155,18 +164,21 @@ def read_death(data: bytes, owner: str) -> Death:
     if words[MAGIC_AT] != MAGIC or text_at(data, TEXTS_AT) != owner:
         raise ValueError("the file is of another process, or damaged")
     items: dict[int, Item] = {}
-    for slot in range(SLOTS):
+    for slot in range(ALL_SLOTS):
         word = word_of(slot)
         if words[word] not in (0, 1):
             raise ValueError(f"slot {slot} is damaged")
         if words[word]:
             items[slot] = (text_at(data, 8 * word + 16), words[word + 1])
-    in_hand, alone = frozenset(items.values()), items.get(ALONE)
+    in_hand, before = (
+        frozenset(items[slot] for slot in half if slot in items) for half in (range(SLOTS), range(SLOTS, ALL_SLOTS))
+    )
+    how, is_certain = KILLED, False
     if words[CERTAIN_AT]:
-        return Death(in_hand, alone, text_at(data, TEXTS_AT + NAME_BYTES), is_certain=True)
-    if oom_kills() > words[OOM_AT] >= 0:
-        return Death(in_hand, alone, "out of memory", is_certain=True)
-    return Death(in_hand, alone, KILLED, is_certain=False)
+        how, is_certain = text_at(data, TEXTS_AT + NAME_BYTES), True
+    elif oom_kills() > words[OOM_AT] >= 0:
+        how, is_certain = "out of memory", True
+    return Death(in_hand, items.get(ALONE), how, is_certain, before)
 
 
 def text_at(data: bytes, at: int) -> str:

@@ -1,8 +1,8 @@
 """Bytes that end gateways: noted while they are worked on, worked on alone after a crash, refused after a few.
 
 Invariant: an upload is refused only if this replica died CRASHES times, for sure by its fault (a crash in native code,
-out of memory), while it worked on that upload and on nothing else, and no byte more of it was committed in between. A
-kill from outside makes suspects, and no more than that.
+out of memory), while it worked on that upload and on nothing else, and no byte more of it was committed in between.
+Kills from outside make a suspect of what they hit twice in a row, and no more than that.
 
 What is in hand is in a file of the replica's folder, and so are the counts. They are hints: without a folder that can
 be written to all of it goes on, and the client's next gateway learns for itself.
@@ -76,10 +76,10 @@ class Hazards:
         self._handling = Handling(folder, owner)
         self._turns = Turns()
         self._hazards = judged(self._read(), self._handling.last)
-        self._suspects = {name for name, _ in self._handling.last.in_hand} | set(self._hazards)
+        self._suspects = {name for name, _ in self._handling.last.suspects} | set(self._hazards)
         if self._suspects:
             log.warning(
-                "the last process died with uploads in hand, each goes on alone at first",
+                "the last process may have died of an upload in hand, each goes on alone at first",
                 extra={"uploads": sorted(self._suspects), "how": self._handling.last.how},
             )
             self._write()

@@ -5,8 +5,10 @@ in between: CRASHES times for sure by its fault (a crash in native code, out of 
 or KILLS times in a row by who knows what. A kill from outside is of the second kind and hits anything: a worker that
 dies while it does something else acquits the record.
 
-What a process has in hand is in a file of its folder. The counts are in the metadata of the offset that is committed
-before the record runs alone: whoever owns the partition next goes on counting, and the next commit forgets them.
+What a process has in hand is in a file of its folder. After a death that was surely the fault of something in hand, all
+of that is suspected; after any other, what was in hand at the death before, too. So a kill from outside costs nothing.
+The counts are in the metadata of the offset that is committed before the record runs alone: whoever owns the partition
+next goes on counting, and the next commit forgets them.
 """
 
 import json
@@ -102,10 +104,11 @@ class Suspects:
         self._handling = Handling(folder, self._owner)
         self._handling.catch_crashes()
         self._death = self._handling.last
-        if self._death:
+        if self._death.suspects:
+            records = [f"{name}@{at}" for name, at in sorted(self._death.suspects)]
             log.warning(
-                "the last process died with records in hand, each will run alone once",
-                extra={"records": [f"{name}@{at}" for name, at in sorted(self._death.in_hand)], "how": self._death.how},
+                "the last process may have died of what it had in hand, each record will run alone once",
+                extra={"records": records, "how": self._death.how},
             )
 
     def __bool__(self) -> bool:
@@ -159,7 +162,7 @@ class Suspects:
             if note is not None and note.offset >= position:
                 self._notes[tp] = note if is_ours and tp in self._settled else judged(note, is_ours, name, death)
                 self._records.add((tp, note.offset))
-            self._records.update((tp, at) for where, at in death.in_hand if where == name and at >= position)
+            self._records.update((tp, at) for where, at in death.suspects if where == name and at >= position)
 
     def label(self, tp: TP) -> str:
         """What goes along with an offset that is committed now."""

@@ -1,8 +1,9 @@
-"""A worker that one film ends: `faust -A tests.harness.poisoned worker`, with how in POISON: a crash in native code, or
-an agent that never lets go of the event loop. Nothing of this is in the product."""
+"""A worker that one film ends: `faust -A tests.harness.poisoned worker`, with how in POISON: a crash in native code, an
+agent that never lets go of the event loop, or a death that leaves no trace. Nothing of this is in the product."""
 
 import ctypes
 import os
+import signal
 import time
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 from agents.fold import Folder, Outgoing
 from streams.wiring import build_app
 
-Poison = Literal["crash", "hang"]
+Poison = Literal["crash", "hang", "kill"]
 TITLE = "the film that ends workers"
 
 take = Folder.take
@@ -24,6 +25,8 @@ def take_or_die(folder: Folder, rows: pa.Table) -> list[Outgoing]:
                 ctypes.string_at(0)
             case "hang":
                 time.sleep(3600)
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
     return take(folder, rows)
 
 

@@ -25,7 +25,26 @@ def test_what_is_in_hand_is_known_to_the_next_process(tmp_path: Path) -> None:
     handling.begin("rows-0", 7)
     handling.begin_alone("rows-1", 2**40)
     assert reopened(tmp_path) == Death(frozenset({("rows-0", 7), ("rows-1", 2**40)}), ("rows-1", 2**40), KILLED, False)
-    assert reopened(tmp_path) == Death(frozenset(), None, KILLED, False), "each process has a file of its own"
+    assert reopened(tmp_path) == Death(
+        frozenset(), None, KILLED, False, before=frozenset({("rows-0", 7), ("rows-1", 2**40)})
+    ), "each process has a file of its own"
+
+
+def test_a_kill_makes_suspects_only_of_what_was_in_hand_twice_in_a_row(tmp_path: Path) -> None:
+    a, b, c = ("rows-0", 7), ("rows-0", 8), ("rows-1", 7)
+    for suspects, in_hand in (((), (a, b)), ((), (a, c)), ((a,), (c,)), ((c,), ()), ((), (c,)), ((), ())):
+        handling = Handling(tmp_path, OWNER)
+        assert handling.last.suspects == set(suspects)
+        for item in in_hand:
+            handling.begin(*item)
+
+
+def test_a_death_by_the_fault_of_what_is_in_hand_makes_suspects_of_all_of_it(tmp_path: Path) -> None:
+    handling = Handling(tmp_path, OWNER)
+    handling.begin("rows-0", 7)
+    handling.begin("rows-0", 8)
+    handling.blame("ValueError: no")
+    assert reopened(tmp_path).suspects == {("rows-0", 7), ("rows-0", 8)}
 
 
 def test_whoever_is_not_quite_dead_writes_into_its_own_file(tmp_path: Path) -> None:

@@ -103,6 +103,16 @@ def test_a_death_is_judged_once_however_often_partitions_come_back() -> None:
     assert suspects._notes[ROWS].crashes == 1
 
 
+def test_a_kill_from_outside_suspects_nothing_until_it_hits_the_same_record_twice(tmp_path: Path) -> None:
+    for suspected, in_hand in ((set(), (6, 7, 8)), (set(), (7, 9)), ({7}, ())):
+        suspects = Suspects(OWN)
+        suspects.open(tmp_path)
+        suspects.assigned({ROWS: 5}, {ROWS: Label(OWN)})
+        assert {offset for offset in range(5, 10) if record(offset) in suspects} == suspected
+        for offset in in_hand:
+            suspects.begun(record(offset))
+
+
 def test_the_processs_own_end_is_its_own_affair(tmp_path: Path) -> None:
     """A worker that ends because Kafka is away suspects nothing; one whose agent raised does."""
     for error, expected in ((None, False), (ValueError("no"), True)):
