@@ -188,6 +188,8 @@ class Engine:
 
     def event_failed(self, error: BaseException, message: Message | None = None) -> None:
         """An agent raised, or a record cannot be decoded. An error of ours (Kafka is away) is no record's fault."""
+        if isinstance(error, asyncio.CancelledError) and self.phase is not Phase.RUNNING:
+            return  # nothing is in hand: Faust ends the actors of partitions that moved away
         if self.phase not in (Phase.FAILED, Phase.STOPPED) and not isinstance(error, CauceError):
             self.suspects.blame(error, message)
         self.failed(error)

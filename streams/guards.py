@@ -1,5 +1,6 @@
 """Where Faust would go on after an error, or quietly break the promise: the process ends, or start is refused."""
 
+from asyncio import CancelledError
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -7,9 +8,9 @@ from typing import Any
 import faust
 from faust.agents import Agent
 from faust.exceptions import Skip
-from faust.streams import Stream
+from faust.streams import Stream, maybe_forward
 from faust.topics import Topic
-from faust.types import EventT, FutureMessage, Message, RecordMetadata
+from faust.types import ChannelT, EventT, FutureMessage, Message, RecordMetadata, StreamT
 from faust.types.agents import ActorRefT
 from faust.types.topics import TopicT
 from mode import Seconds, want_seconds
@@ -19,6 +20,7 @@ from cauce.errors import Unsupported
 
 TAKE_WITHIN_SECONDS = 1.0  # a checkpoint waits this long for the buffer of a take()
 IN_AN_AGENT: ContextVar[bool] = ContextVar("in_an_agent", default=False)  # whose errors end the process
+ENDS = (Exception, CancelledError, SystemExit)  # of what works on an event: awaiting a task that was cancelled is one
 
 
 class CrashOnlyAgent(Agent):
@@ -33,11 +35,11 @@ class CrashOnlyAgent(Agent):
         IN_AN_AGENT.set(True)
         try:
             return await coro
-        except Exception as error:
+        except ENDS as error:
             self._fail(error)  # at once: Faust acknowledges the event when it closes the stream, a moment from now
             raise
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         self.app.engine.event_failed(error)  # type: ignore[attr-defined]
 
 
@@ -100,6 +102,8 @@ class GuardedStream(Stream[Any]):
         super().__init__(channel, **options)
         if isinstance(channel, StrictTopic):
             channel.is_streamed = True
+            if not channel.acks:
+                raise Unsupported(f"topic {channel.get_topic_name()}: acks=False loses its place in it; leave it out")
 
     def __aiter__(self) -> AsyncIterator[Any]:
         """Faust acknowledges an event whose reader raised. An agent that raises ends the process before that; a task
@@ -116,11 +120,23 @@ class GuardedStream(Stream[Any]):
                 return await maybe_async(processor(value))
             except Skip:
                 raise
-            except Exception as error:
+            except ENDS as error:
                 self._fail(error)
                 raise
 
         super().add_processor(fatal)
+
+    def echo(self, *channels: str | ChannelT[Any]) -> StreamT[Any]:
+        """Faust forwards in tasks, and asks none of them how it ended."""
+        targets = [self.derive_topic(each) if isinstance(each, str) else each for each in channels]
+
+        async def echoing(value: Any) -> Any:
+            for target in targets:
+                await maybe_forward(value, target)
+            return value
+
+        self.add_processor(echoing)
+        return self
 
     async def _format_key(self, key: Any, value: Any) -> Any:
         """Faust drops an event whose group_by key cannot be told."""

@@ -7,7 +7,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from faust.types import TP
 from faust.types.tuples import RecordMetadata
@@ -17,6 +17,8 @@ from streams.transaction import Transaction
 from tables.late import ending_with, refuse_late
 
 Sent = asyncio.Future[RecordMetadata]
+
+WAITING_AT_MOST: Final = 10_000  # records, sent by timers of a worker that has no partition
 
 
 class Outbox:
@@ -85,6 +87,11 @@ class Outbox:
             return
         with ending_with(CauceError, self._on_failure):
             refuse_late("a record")
+            if len(self._waiting) >= WAITING_AT_MOST:
+                raise CauceError(
+                    f"{WAITING_AT_MOST} records wait for a transaction, and no partition is ours; send them in an "
+                    "agent, or start no more workers than there are partitions"
+                )
         self._waiting.append(send)
 
     def _resolve(self) -> None:

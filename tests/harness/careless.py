@@ -5,9 +5,11 @@ What it does with a record is the record's value; whatever goes wrong, it catche
 
 import asyncio
 import logging
+import sys
 from typing import Any
 
 from cauce import logs
+from cauce.errors import ConfigError
 from cauce.settings import Settings
 from streams.exactly_once import ExactlyOnceApp
 from streams.pages import add_pages
@@ -31,12 +33,26 @@ app = ExactlyOnceApp(
 add_pages(app)
 came, out = (app.topic(settings.topic_prefix + name, **RAW) for name in ("in", "out"))
 left_behind: set[asyncio.Task[None]] = set()
+asked: asyncio.Future[bytes]
 
 
 async def send_when_it_is_over(event: Any) -> None:
     while not event.message.acked:  # noqa: ASYNC110 nobody tells of it
         await asyncio.sleep(0.01)
     await out.send(key=event.key, value=event.value)
+
+
+async def cancelled() -> None:
+    task = asyncio.get_running_loop().create_task(asyncio.sleep(60))
+    task.cancel()
+    await task
+
+
+@app.task  # type: ignore[untyped-decorator]
+async def crash_when_asked() -> None:
+    global asked  # noqa: PLW0603 there is no loop before this
+    asked = asyncio.get_running_loop().create_future()
+    raise ConfigError("as asked") if await asked == b"misconfigured" else ValueError("as asked")
 
 
 @app.agent(came, name="careless")
@@ -48,6 +64,11 @@ async def careless(stream: Any) -> None:
                     await out.send(key=event.key, value=event.value, partition=NO_PARTITION)
                 case b"too large":
                     await out.send(key=event.key, value=bytes(LARGE_BYTES))
+                case b"cancelled" | b"exit":
+                    await out.send(key=event.key, value=event.value)  # half of its effects
+                    await cancelled() if event.value == b"cancelled" else sys.exit(0)
+                case b"crash" | b"misconfigured":
+                    asked.set_result(event.value)
                 case b"too late":
                     left_behind.add(asyncio.get_running_loop().create_task(send_when_it_is_over(event)))
                 case _:

@@ -15,7 +15,7 @@ from faust.types import TP, Message
 from cauce.errors import BrokerUnavailable, CauceError, Unsupported
 from streams.exactly_once import ExactlyOnceApp
 from streams.options import Options
-from streams.outbox import Outbox
+from streams.outbox import WAITING_AT_MOST, Outbox
 from tables.staging import StagedPartition
 from tables.table import StagedTable
 
@@ -187,3 +187,34 @@ def test_a_send_behind_its_event_ends_the_worker(app: ExactlyOnceApp, failures: 
 
     asyncio.run(scene())
     assert failures.kinds == [Unsupported] * 2
+
+
+class Unreachable:
+    """A channel that takes nothing."""
+
+    async def send(self, **options: Any) -> None:
+        raise ValueError("too large")
+
+
+def test_an_echo_that_is_not_taken_ends_the_worker(
+    app: ExactlyOnceApp, failures: Failures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.engine, "event_failed", failures.append)
+
+    async def scene() -> None:
+        stream: Any = app.topic("x").stream().echo(cast("Any", Unreachable()))
+        (echoing,) = stream._processors
+        with pytest.raises(ValueError, match="too large"):
+            await echoing("value")
+
+    asyncio.run(scene())
+    assert failures.kinds == [ValueError]
+
+
+def test_what_waits_for_a_transaction_that_does_not_come_is_bounded(failures: Failures) -> None:
+    outbox = Outbox(lambda: None, failures.append)
+    for _ in range(WAITING_AT_MOST):
+        outbox.send_when_possible(lambda: None)
+    with pytest.raises(CauceError, match="no partition is ours"):
+        outbox.send_when_possible(lambda: None)
+    assert failures.kinds == [CauceError]
