@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, cast
+from weakref import WeakSet
 
-from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch, WriteBufferManager
+from rocksdict import BlockBasedOptions, Cache, Options, Rdict, RdictIter, WriteBatch, WriteBufferManager
 
 from cauce.errors import StoreCorrupt
 
@@ -65,12 +66,29 @@ class StoreMemory:
         return options
 
 
+class Walk:
+    """Somebody reads all of a store, a timer perhaps, and may be anywhere in it when its partition moves away."""
+
+    def __init__(self, entries: RdictIter | None) -> None:
+        self._entries = entries
+
+    @property
+    def entries(self) -> RdictIter:
+        if self._entries is None:
+            raise RuntimeError("the partition moved away while its table was read; read it again")
+        return self._entries
+
+    def end(self) -> None:
+        self._entries = None
+
+
 class PartitionStore:
     """Keys and values as bytes, and `offset`: the next changelog record to apply."""
 
     def __init__(self, path: Path, identity: Identity, memory: StoreMemory) -> None:
         self.path = path
         self.identity = identity
+        self._walks: WeakSet[Walk] = WeakSet()
         mark = path / DISTRUSTED
         if mark.exists():
             raise StoreCorrupt(f"store {path}: {mark.read_text(encoding='utf-8')}")
@@ -111,13 +129,14 @@ class PartitionStore:
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """Everything, by key. Rdict's own items() ends quietly at a damaged block, as if there were no more."""
-        entries = self._db.iter()
-        entries.seek_to_first()
-        while entries.valid():
-            yield cast("bytes", entries.key()), cast("bytes", entries.value())
-            entries.next()
+        walk = Walk(self._db.iter() if "_db" in self.__dict__ else None)
+        self._walks.add(walk)
+        walk.entries.seek_to_first()
+        while walk.entries.valid():
+            yield cast("bytes", walk.entries.key()), cast("bytes", walk.entries.value())
+            walk.entries.next()
         try:
-            entries.status()
+            walk.entries.status()
         except Exception as error:
             self._distrust(error)
             raise
@@ -151,6 +170,8 @@ class PartitionStore:
 
     def close(self) -> None:
         # rocksdict keeps the folder locked until every handle of it is gone
+        for walk in list(self._walks):
+            walk.end()
         for name in ("_meta_handle", "_meta", "_db"):
             handle = self.__dict__.pop(name, None)
             if isinstance(handle, Rdict):

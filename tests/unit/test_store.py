@@ -31,6 +31,21 @@ def test_values_and_offset_survive_a_restart_together(tmp_path: Path) -> None:
     again.close()
 
 
+def test_whoever_reads_on_after_the_partition_was_given_up_is_told_and_does_not_keep_the_store(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    store.write([(b"a", b"1"), (b"b", b"2")], offset=7)
+    reading = StagedPartition(store).items()
+    assert next(reading) == (b"a", b"1")
+    store.close()
+    again = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    with pytest.raises(RuntimeError, match="read it again"):
+        next(reading)
+    with pytest.raises(RuntimeError, match="read it again"):
+        contents(store)
+    assert contents(again) == {b"a": b"1", b"b": b"2"}
+    again.close()
+
+
 @pytest.mark.parametrize("change", ["cluster", "topic_id"])
 def test_a_foreign_store_is_moved_aside(tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture) -> None:
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
