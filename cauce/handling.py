@@ -24,6 +24,7 @@ SLOTS_AT: Final = TEXTS_AT + 2 * NAME_BYTES
 SLOT_BYTES: Final = 16 + NAME_BYTES  # whether something is in it, where that is, its name
 SLOTS: Final = 64  # things in hand at once; more are not noted. The first is for what is run alone
 ALONE: Final = 0
+NOWHERE: Final = -1
 ALL_SLOTS: Final = 2 * SLOTS  # the second half: what the process before had in hand when it died
 SIZE: Final = SLOTS_AT + ALL_SLOTS * SLOT_BYTES
 KILLED: Final = "killed, or ended without a word"
@@ -77,9 +78,9 @@ class Handling:
             faulthandler.enable(self._crashes)
 
     def begin(self, name: str, at: int) -> int:
-        """It is in hand. Returns the slot to be given back, or -1."""
+        """It is in hand. Returns the slot to be given back, or NOWHERE."""
         if not self._free:
-            return -1
+            return NOWHERE
         slot = self._free.pop()
         self._put(slot, name, at)
         return slot

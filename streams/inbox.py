@@ -56,7 +56,9 @@ class Inbox:
                     await self.drained(leaving=1)
                     await hand_over_alone(message)
                 else:
+                    slot = self._suspects.noted(message)  # it is decoded before an agent begins it
                     await hand_over(message)
+                    self._suspects.passed(slot)
 
     async def drained(self, leaving: int = 0) -> None:
         """Until all that was handed over is finished, or was taken from us; `leaving` are neither here nor there."""

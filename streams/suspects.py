@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 from faust.types import TP, Message
 
-from cauce.handling import KILLED, NO_DEATH, Death, Handling
+from cauce.handling import KILLED, NO_DEATH, NOWHERE, Death, Handling
 
 log = logging.getLogger(__name__)
 
@@ -119,13 +119,19 @@ class Suspects:
 
     # ---- what is in hand; called for every event
 
-    def begun(self, message: Message) -> None:
+    def noted(self, message: Message) -> int:
+        """It is in hand until `passed`. Returns where that is noted."""
+        return NOWHERE if self._handling is None else self._handling.begin(self._name(message.tp), message.offset)
+
+    def passed(self, slot: int) -> None:
         if self._handling is not None:
-            self._slots[message] = self._handling.begin(self._name(message.tp), message.offset)
+            self._handling.end(slot)
+
+    def begun(self, message: Message) -> None:
+        self._slots[message] = self.noted(message)
 
     def finished(self, message: Message) -> None:
-        if self._handling is not None:
-            self._handling.end(self._slots.pop(message, -1))
+        self.passed(self._slots.pop(message, NOWHERE))
         if self._records and message in self:
             self._acquit(message)
 

@@ -1,11 +1,13 @@
 """Who is suspected, who is acquitted, and when a record is set aside."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from faust.types import TP, Message
 
-from cauce.handling import KILLED, Death
+from cauce.handling import KILLED, Death, Item, read_death
+from streams.inbox import Inbox
 from streams.suspects import CRASHES, KILLS, Label, Note, Suspects
 
 ROWS = TP("rows", 3)
@@ -111,6 +113,59 @@ def test_a_kill_from_outside_suspects_nothing_until_it_hits_the_same_record_twic
         assert {offset for offset in range(5, 10) if record(offset) in suspects} == suspected
         for offset in in_hand:
             suspects.begun(record(offset))
+
+
+def test_a_record_is_in_hand_while_it_is_decoded(tmp_path: Path) -> None:
+    """What crashes there has not got to an agent."""
+
+    async def scene() -> None:
+        suspects = Suspects(OWN)
+        suspects.open(tmp_path)
+        inbox = Inbox(suspects, lambda message: None)
+
+        async def decode(message: Message) -> None:
+            assert in_hand() == {("rows-3", 7)}
+            seen.set()
+
+        async def alone(message: Message) -> None:
+            raise AssertionError("nothing is suspected")
+
+        seen = asyncio.Event()
+        delivering = asyncio.create_task(inbox.deliver(decode, alone))
+        inbox.received([Read("rows", 3, 7)], generation=1)
+        await asyncio.wait_for(seen.wait(), 10)
+        assert in_hand() == set()
+        delivering.cancel()
+
+    def in_hand() -> frozenset[Item]:
+        return read_death((tmp_path / "in-hand").read_bytes(), OWN).in_hand
+
+    asyncio.run(scene())
+
+
+class Read:
+    """A record as the library hands it out."""
+
+    def __init__(self, topic: str, partition: int, offset: int) -> None:
+        self._at = topic, partition, offset
+
+    def topic(self) -> str:
+        return self._at[0]
+
+    def partition(self) -> int:
+        return self._at[1]
+
+    def offset(self) -> int:
+        return self._at[2]
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 0
+
+    def headers(self) -> None: ...
+
+    def key(self) -> None: ...
+
+    def value(self) -> None: ...
 
 
 def test_the_processs_own_end_is_its_own_affair(tmp_path: Path) -> None:
