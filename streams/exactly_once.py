@@ -17,7 +17,8 @@ from faust.types.transports import TransportT
 from mode import ServiceT
 from mode.utils.queues import ThrowableQueue
 
-from cauce.errors import Unsupported
+from cauce.errors import CauceError, Unsupported
+from cauce.process import exit_code
 from streams.engine import Engine, Phase
 from streams.gate import GatedQueue
 from streams.guards import CrashOnlyAgent, GuardedStream, StrictTopic, check_interpreter
@@ -35,6 +36,7 @@ class ExactlyOnceApp(faust.App):
 
     def __init__(self, id: str, *, options: Options, **settings: Any) -> None:  # noqa: A002 Faust's word
         check_interpreter()
+        self.is_asked_to_stop = False
         self.options = options
         self._engine: Engine | None = None
         super().__init__(
@@ -89,9 +91,15 @@ class ExactlyOnceApp(faust.App):
         """The group waits for its receivers. One that sends would wait for ever where no partition is ours."""
         limit = self.options.transaction_timeout_ms / 1000
         try:
-            await asyncio.wait_for(signal.send(*arguments), limit)
+            async with asyncio.timeout(limit) as patience:
+                await signal.send(*arguments)
         except TimeoutError:
-            raise Unsupported(f"{signal.name}: a receiver took over {limit:.0f} s; use an agent to send") from None
+            if not patience.expired():
+                raise  # its own
+            raise CauceError(
+                f"{signal.name}: a receiver took over {limit:.0f} s, and the group waits for it; "
+                "if it sends, let an agent do that"
+            ) from None
 
     async def on_message(self, message: Message) -> None:
         await self.topics.on_message(message)
@@ -112,10 +120,16 @@ class ExactlyOnceApp(faust.App):
     def _create_directories(self) -> None:
         self.options.data.mkdir(parents=True, exist_ok=True)
 
+    async def on_start(self) -> None:
+        if self.conf.stream_publish_on_commit:
+            raise Unsupported("stream_publish_on_commit is of no use: a commit shows all that was sent; leave it out")
+        await super().on_start()
+
     async def _stop_consumer(self) -> None:
         await self.engine.stop()
         if self.in_worker and self.all_is_committed:
-            end_soon()
+            crash = None if self.is_asked_to_stop else self.crash_reason
+            end_soon(exit_code(crash) if crash else 0)
 
     @property
     def all_is_committed(self) -> bool:

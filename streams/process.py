@@ -15,15 +15,13 @@ log = logging.getLogger(__name__)
 CLOSING_SECONDS = 3.0  # it takes one when all goes well
 
 
-def end_soon() -> None:
+def end_soon(code: int) -> None:
     """All work is committed; what is left is Faust closing its services, and some never end. Do not wait long."""
-    end_within(CLOSING_SECONDS, 0)
+    end_within(CLOSING_SECONDS, code)
 
 
 class PlainWorker(faust.Worker):
     """Faust's worker without the spinner, which would filter the logs it sits on."""
-
-    _asked_to_stop = False
 
     def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:
         self.spinner = None
@@ -32,17 +30,29 @@ class PlainWorker(faust.Worker):
         """Asked to stop: it commits what was begun and ends with 0, or, should Kafka not answer in time, it just ends.
         Nothing is lost: the next one goes on from the last commit."""
         end_within(STOPPING_SECONDS, EXIT_FAILED)
-        self._asked_to_stop = self.crash_reason is None
+        self.app.is_asked_to_stop = self.crash_reason is None  # type: ignore[attr-defined]
         super()._schedule_shutdown(signal)
+
+    def stop_and_shutdown(self) -> None:
+        try:
+            super().stop_and_shutdown()
+        finally:
+            if self.app.engine.has_failed:  # type: ignore[attr-defined]
+                raise SystemExit(EXIT_FAILED)  # and not 0, although Faust came to its end before the failure ended us
 
     def _shutdown_loop(self) -> None:
         try:
             super()._shutdown_loop()
-        except Exception as error:
-            if not (self._asked_to_stop and self.app.all_is_committed):  # type: ignore[attr-defined]
-                raise
+        except BaseException as error:  # a timer that called sys.exit() crashed, like any other
+            if not (self.app.is_asked_to_stop and self.app.all_is_committed):  # type: ignore[attr-defined]
+                raise self._ended_by(error) from error
             # services that are asked to stop in the middle of their start may crash on the way down
             log.info("a service crashed while stopping, after the last commit", extra={"reason": repr(error)})
+
+    def _ended_by(self, error: BaseException) -> SystemExit:
+        if isinstance(error, CauceError):
+            sys.stderr.write(f"{error}\n")
+        return SystemExit(exit_code(error))
 
     async def start(self) -> None:
         save_memory()
@@ -50,6 +60,6 @@ class PlainWorker(faust.Worker):
             await super().start()
         except CauceError as error:
             log.error("worker did not start", extra={"reason": str(error)})  # noqa: TRY400 a sentence, no traceback
-            sys.stderr.write(f"{error}\n")
+            self.app.crash_reason = error
             await asyncio.shield(self.app.stop())
-            raise SystemExit(exit_code(error)) from None
+            raise self._ended_by(error) from None

@@ -39,10 +39,9 @@ class Consumer(base.Consumer):
         return self.app.engine  # type: ignore[attr-defined, no-any-return]
 
     async def on_start(self) -> None:
-        self.add_future(self._engine.deliver())
-        self.add_future(self._engine.pulse())
-        self.add_future(self._engine.tidy())
-        self.add_future(self._engine.watch())
+        engine = self._engine
+        for endless in (engine.deliver(), engine.pulse(), engine.tidy(), engine.watch()):
+            self.add_future(engine.guarded(endless))
 
     async def on_stop(self) -> None: ...
 

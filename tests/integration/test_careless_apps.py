@@ -46,6 +46,8 @@ def send(kafka: Cluster, topic: str, *values: bytes) -> None:
     [
         (b"nowhere", EXIT_FAILED, "Unknown partition"),
         (b"too late", EXIT_CONFIG, "its event has ended already"),
+        (b"cancelled", EXIT_FAILED, "CancelledError"),  # no Exception: the agent did not catch it, and Faust goes on
+        (b"exit", EXIT_FAILED, "SystemExit"),
     ],
 )
 def test_an_effect_that_would_be_lost_ends_the_worker(
@@ -55,6 +57,25 @@ def test_an_effect_that_would_be_lost_ends_the_worker(
         send(kafka, prefix + "in", value)
         assert worker.wait_for_end() == code
     assert says in worker.log_file.read_text()
+    if value != b"too late":  # whose event had ended
+        assert committed(kafka, prefix) <= 0
+
+
+@pytest.mark.parametrize(("value", "code"), [(b"crash", EXIT_FAILED), (b"misconfigured", EXIT_CONFIG)])
+def test_a_task_that_raises_ends_the_worker_with_a_code_that_says_what_to_do(
+    value: bytes, code: int, kafka: Cluster, prefix: str, worker: WorkerProcess
+) -> None:
+    with worker:
+        send(kafka, prefix + "in", value)
+        assert worker.wait_for_end() == code
+    assert committed(kafka, prefix) == 1, "the agent was done with the event"
+
+
+def committed(kafka: Cluster, prefix: str) -> int:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": f"{prefix}careless"})
+    (place,) = consumer.committed([TopicPartition(prefix + "in", 0)], timeout=30)
+    consumer.close()
+    return place.offset
 
 
 def test_a_record_that_is_too_large_is_its_senders_to_deal_with(

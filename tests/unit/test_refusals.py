@@ -8,7 +8,8 @@ from typing import Any
 import faust
 import pytest
 
-from cauce.errors import Unsupported
+from cauce.errors import CauceError, Unsupported
+from cauce.process import EXIT_FAILED, exit_code
 from streams.exactly_once import ExactlyOnceApp
 from streams.options import Options
 
@@ -28,6 +29,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "global set table": lambda app: app.SetGlobalTable("t"),
     "store of one's own": lambda app: app.Table("t", store="memory://"),
     "partitioner": lambda app: app.Table("t", use_partitioner=True),
+    "topic without acks": lambda app: app.topic("x", acks=False).stream(),
     "long take": lambda app: app.stream(app.topic("x")).take(10, within=5),
     "endless take": lambda app: app.stream(app.topic("x")).take(10, within=None),
     "long take of events": lambda app: app.stream(app.topic("x")).take_events(10, within=5),
@@ -51,8 +53,14 @@ async def read(stream: Any) -> None:
         raise AssertionError("nothing was sent")
 
 
+def sends_on_commit(app: ExactlyOnceApp) -> ExactlyOnceApp:
+    app.conf.stream_publish_on_commit = True
+    return app
+
+
 AWAITED: dict[str, Callable[[Any], Any]] = {
     "faust send": lambda app: app.topic("x").send(value=b"v"),
+    "sends kept until Faust's own commit": lambda app: sends_on_commit(app).start(),
     "a stream of a task": lambda app: read(app.stream(app.topic("x"))),
     "a topic without a stream": lambda app: read(app.topic("x")),
 }
@@ -77,7 +85,17 @@ def test_a_receiver_of_a_signal_that_holds_the_group_up_is_refused(tmp_path: Pat
     async def wait_for_good(*_: Any, **__: Any) -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(Unsupported, match="on_partitions_revoked: a receiver took over"):
+    with pytest.raises(CauceError, match="on_partitions_revoked: a receiver took over") as refusal:
+        asyncio.run(app.on_released(frozenset()))
+    assert exit_code(refusal.value) == EXIT_FAILED, "what it waits for may come back"
+
+
+def test_a_receivers_own_time_out_is_its_own(app: ExactlyOnceApp) -> None:
+    @app.on_partitions_revoked.connect
+    async def ask_somebody(*_: Any, **__: Any) -> None:
+        raise TimeoutError("nobody answers")
+
+    with pytest.raises(TimeoutError, match="nobody answers"):
         asyncio.run(app.on_released(frozenset()))
 
 
