@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from faust.types import Message
 
 if TYPE_CHECKING:
-    from streams.engine import Engine, Router
+    from streams.engine import Engine
 
 log = logging.getLogger(__name__)
 
 
-async def run_alone(engine: "Engine", router: "Router", message: Message) -> None:
+async def run_alone(engine: "Engine", message: Message) -> None:
     """Note it, hand it over or what the app wants instead, wait until it is committed. The order is the guarantee."""
     where = {"record": f"{message.topic}-{message.partition}@{message.offset}", "key": text(message.key)}
     reason = engine.suspects.about_to_run(message)
@@ -33,7 +33,7 @@ async def run_alone(engine: "Engine", router: "Router", message: Message) -> Non
         engine.inbox.skip(message)
     else:
         engine.suspects.runs_alone(message)
-        await router.on_message(wanted)
+        await engine.hand_over(wanted)
         await engine.inbox.drained()
         engine.suspects.ran_alone()
     await engine.guarded(engine.checkpoint())

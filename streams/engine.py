@@ -91,7 +91,7 @@ class Engine:
         self.gate = Gate()
         self.suspects = Suspects(self.transactional_id)
         self.inbox = Inbox(self.suspects, self._finished)
-        self.outbox = Outbox(self._look_whether_due, self.failed)
+        self.outbox = Outbox(self._look_whether_due, self.failed, self._is_idle)
         self.metrics = Metrics(self)
         self.phase = Phase.JOINING
         self.assignment: frozenset[TP] = frozenset()
@@ -163,6 +163,10 @@ class Engine:
             self._watchdog.end()
         self._thread.shutdown(wait=False)
         log.info("worker stopped, all work is committed")
+
+    def _is_idle(self) -> bool:
+        """More workers than partitions: one may have none for days."""
+        return self.phase is Phase.RUNNING and not self.assignment
 
     @property
     def has_failed(self) -> bool:
@@ -310,7 +314,15 @@ class Engine:
         self.read_to_end[tp] = offset
 
     async def deliver(self) -> None:
-        await self.inbox.deliver(self._router.on_message, lambda message: run_alone(self, self._router, message))
+        await self.inbox.deliver(self.hand_over, lambda message: run_alone(self, message))
+
+    async def hand_over(self, message: Message) -> None:
+        """To the agents' queues, decoded: Faust knows some errors of that, and this is for all others."""
+        try:
+            await self._router.on_message(message)
+        except Exception as error:
+            self.event_failed(error, message)
+            raise
 
     def _finished(self, message: Message) -> None:
         if self._intake is not None:

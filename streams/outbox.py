@@ -24,11 +24,14 @@ WAITING_AT_MOST: Final = 10_000  # records, sent by timers of a worker that has 
 class Outbox:
     """Open while a transaction takes records. Counts what it took since the last `reset`."""
 
-    def __init__(self, on_sent: Callable[[], None], on_failure: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, on_sent: Callable[[], None], on_failure: Callable[[BaseException], None], is_idle: Callable[[], bool]
+    ) -> None:
         self.records = 0
         self.size_bytes = 0
         self._on_sent = on_sent
         self._on_failure = on_failure
+        self._is_idle = is_idle
         self._opened = asyncio.Event()
         self._waiting: list[Callable[[], object]] = []
         self._delivered: deque[tuple[Sent, Any, Any]] = deque()
@@ -87,7 +90,7 @@ class Outbox:
             return
         with ending_with(CauceError, self._on_failure):
             refuse_late("a record")
-            if len(self._waiting) >= WAITING_AT_MOST:
+            if self._is_idle() and len(self._waiting) >= WAITING_AT_MOST:
                 raise CauceError(
                     f"{WAITING_AT_MOST} records wait for a transaction, and no partition is ours; send them in an "
                     "agent, or start no more workers than there are partitions"

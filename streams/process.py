@@ -30,7 +30,7 @@ class PlainWorker(faust.Worker):
         """Asked to stop: it commits what was begun and ends with 0, or, should Kafka not answer in time, it just ends.
         Nothing is lost: the next one goes on from the last commit."""
         end_within(STOPPING_SECONDS, EXIT_FAILED)
-        self.app.is_asked_to_stop = self.crash_reason is None  # type: ignore[attr-defined]
+        self.app.is_asked_to_stop |= self.crash_reason is None  # type: ignore[attr-defined]
         super()._schedule_shutdown(signal)
 
     def stop_and_shutdown(self) -> None:
@@ -58,8 +58,11 @@ class PlainWorker(faust.Worker):
         save_memory()
         try:
             await super().start()
-        except CauceError as error:
-            log.error("worker did not start", extra={"reason": str(error)})  # noqa: TRY400 a sentence, no traceback
+        except Exception as error:
+            is_known = isinstance(error, CauceError)  # then a sentence will do
+            log.error(  # noqa: TRY400
+                "worker did not start", extra={"reason": str(error)}, exc_info=None if is_known else error
+            )
             self.app.crash_reason = error
             await asyncio.shield(self.app.stop())
             raise self._ended_by(error) from None

@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from rocksdict import BlockBasedOptions, Cache, Options, Rdict, RdictIter, WriteBatch, WriteBufferManager
 
-from cauce.errors import StoreCorrupt
+from cauce.errors import CauceError, StoreCorrupt
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +66,10 @@ class StoreMemory:
         return options
 
 
+class MovedAway(CauceError):
+    """Whoever reads a whole table without an event, a timer or a view, reads it again."""
+
+
 class Walk:
     """Somebody reads all of a store, a timer perhaps, and may be anywhere in it when its partition moves away."""
 
@@ -75,7 +79,7 @@ class Walk:
     @property
     def entries(self) -> RdictIter:
         if self._entries is None:
-            raise RuntimeError("the partition moved away while its table was read; read it again")
+            raise MovedAway("partitions came and went while their table was read; read it again")
         return self._entries
 
     def end(self) -> None:

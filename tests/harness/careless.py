@@ -8,6 +8,8 @@ import logging
 import sys
 from typing import Any
 
+from mode import Service
+
 from cauce import logs
 from cauce.errors import ConfigError
 from cauce.settings import Settings
@@ -53,6 +55,20 @@ async def crash_when_asked() -> None:
     global asked  # noqa: PLW0603 there is no loop before this
     asked = asyncio.get_running_loop().create_future()
     raise ConfigError("as asked") if await asked == b"misconfigured" else ValueError("as asked")
+
+
+@app.on_before_shutdown.connect
+async def linger(*_: Any, **__: Any) -> None:
+    """Some services take long to close: the code of the end must not depend on it."""
+    if asked.done() and asked.result() == b"crash":
+        await asyncio.Event().wait()
+
+
+@app.service
+class Device(Service):
+    async def on_start(self) -> None:
+        if (settings.home / "unplugged").exists():
+            raise OSError("no such device")
 
 
 @app.agent(came, name="careless")

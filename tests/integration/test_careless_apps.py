@@ -71,6 +71,13 @@ def test_a_task_that_raises_ends_the_worker_with_a_code_that_says_what_to_do(
     assert committed(kafka, prefix) == 1, "the agent was done with the event"
 
 
+def test_a_start_that_fails_is_tried_again(worker: WorkerProcess, tmp_path: Path) -> None:
+    (tmp_path / "unplugged").touch()
+    worker.start()
+    assert worker.wait_for_end() == EXIT_FAILED
+    assert "no such device" in worker.log_file.read_text()
+
+
 def committed(kafka: Cluster, prefix: str) -> int:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": f"{prefix}careless"})
     (place,) = consumer.committed([TopicPartition(prefix + "in", 0)], timeout=30)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tables import store as store_module
 from tables.staging import StagedPartition
-from tables.store import Identity, PartitionStore, StoreMemory, open_store
+from tables.store import Identity, MovedAway, PartitionStore, StoreMemory, open_store
 
 IDENTITY = Identity(cluster="c", topic="t-changelog", topic_id="id", partition=3)
 MEMORY = StoreMemory(cache_mib=8)
@@ -38,9 +38,9 @@ def test_whoever_reads_on_after_the_partition_was_given_up_is_told_and_does_not_
     assert next(reading) == (b"a", b"1")
     store.close()
     again = open_store(tmp_path / "s", IDENTITY, MEMORY)
-    with pytest.raises(RuntimeError, match="read it again"):
+    with pytest.raises(MovedAway, match="read it again"):
         next(reading)
-    with pytest.raises(RuntimeError, match="read it again"):
+    with pytest.raises(MovedAway, match="read it again"):
         contents(store)
     assert contents(again) == {b"a": b"1", b"b": b"2"}
     again.close()

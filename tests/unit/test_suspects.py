@@ -2,12 +2,15 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from faust.types import TP, Message
 
 from cauce.handling import KILLED, Death, Item, read_death
+from streams.exactly_once import ExactlyOnceApp
 from streams.inbox import Inbox
+from streams.options import Options
 from streams.suspects import CRASHES, KILLS, Label, Note, Suspects
 
 ROWS = TP("rows", 3)
@@ -141,6 +144,27 @@ def test_a_record_is_in_hand_while_it_is_decoded(tmp_path: Path) -> None:
         return read_death((tmp_path / "in-hand").read_bytes(), OWN).in_hand
 
     asyncio.run(scene())
+
+
+def test_a_record_whose_decoding_raises_is_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what is no error of decoding to Faust: a schema of the app's own raises what it likes."""
+    ended: list[BaseException] = []
+    options = Options(
+        worker_id="w0", data=tmp_path, kafka={"bootstrap.servers": "127.0.0.1:1"}, on_fatal=cast("Any", ended.append)
+    )
+    app = ExactlyOnceApp("app", options=options)
+
+    async def decode(message: Message) -> None:
+        raise ValueError("no such version")
+
+    monkeypatch.setattr(app, "on_message", decode)
+    app.engine.suspects.open(tmp_path)
+    with pytest.raises(ValueError, match="no such version"):
+        asyncio.run(app.engine.hand_over(record(7)))
+    after = Suspects(OWN)
+    after.open(tmp_path)
+    after.assigned({ROWS: 5}, {ROWS: Label(OWN)})
+    assert record(7) in after
 
 
 class Read:
