@@ -45,7 +45,7 @@ async def send_when_it_is_over(event: Any) -> None:
 
 
 async def cancelled() -> None:
-    task = asyncio.get_running_loop().create_task(asyncio.sleep(60))
+    task = asyncio.get_running_loop().create_task(asyncio.Event().wait())
     task.cancel()
     await task
 
