@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 JS := tests/js/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help setup parts chromium demo test check unit integration kill kill-core soak soak-core bench-core mutants audit lock clean
+.PHONY: help setup parts chromium demo test check unit integration kill kill-core soak soak-core bench-core mutants strangers audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ demo: parts ## fourteen answers over three datasets, a worker and a gateway kill
 	@$(BIN)/python -m infra.demo
 
 test: setup check ## what a landing must pass: check, unit, integration, kill but for what says the same again
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not again"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not again and not strangers"
 
 check: $(STAMP) ## ruff and mypy --strict, tests too
 	$(BIN)/ruff check .
@@ -54,10 +54,13 @@ unit: $(STAMP) ## the fast loop: no broker, no process
 	$(BIN)/pytest -m "not kafka and not kill"
 
 integration: setup ## on the embedded Kafka
-	$(BIN)/pytest -m "kafka and not kill"
+	$(BIN)/pytest -m "kafka and not kill and not strangers"
 
 kill: setup ## real processes, real signals
-	$(BIN)/pytest -m kill
+	$(BIN)/pytest -m "kill and not strangers"
+
+strangers: setup ## foreign clients, hostile ones and schemathesis against real gateways (minutes)
+	$(BIN)/pytest -n 2 --dist loadfile -m strangers
 
 kill-core: setup ## the core's kill tests, RUNS=10 times in a row; stops at the first that fails (an hour)
 	@for run in $$(seq $(or $(RUNS),10)); do echo "run $$run"; \
