@@ -67,7 +67,7 @@ async def fold(
     async for event in events:
         about = About.read(event.headers)
         with tracing.span(f"fold {about.kind}", event.headers, client_id=about.client_id, file=about.subject):
-            dataset = datasets[about.dataset]
+            dataset = datasets[about.dataset].asked_for(Options.from_dict(about.options))
             rows: pa.Table | Exception | None = why_set_aside(event)
             if about.kind == "batch" and rows is None:
                 rows = await readied(about, dataset, event.value, label, courtesy)

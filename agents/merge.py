@@ -46,7 +46,8 @@ async def merge(
     async for event in events:
         about = About.read(event.headers)
         with tracing.span(f"merge {about.kind}", event.headers, client_id=about.client_id, subject=about.subject):
-            merger = Merger(table, datasets[about.dataset], about, partitions)
+            dataset = datasets[about.dataset].asked_for(Options.from_dict(about.options))
+            merger = Merger(table, dataset, about, partitions)
             if (set_aside := why_set_aside(event)) and about.kind in ("partial", "more"):
                 outgoing = merger.set_aside(f"{about.subject}: {set_aside}")
             else:

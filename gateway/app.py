@@ -46,12 +46,18 @@ class Wish(BaseModel):
     dataset: str = Field(examples=["movies"])
     scope: Literal["us", "all"] = "us"
     model: str = Field(DEFAULT_MODEL, max_length=200, pattern=r"^[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?$")
+    queries: list[str] | None = Field(
+        None,
+        max_length=100,
+        description="only these, by long or short names; left out: all of the dataset",
+        examples=[["movies-q1", "q2"]],
+    )
 
 
 @router.post("/sessions", status_code=201, summary="open a session")
 async def open_session(request: Request, wish: Wish) -> dict[str, Any]:
     sessions: Sessions = request.app.state.sessions
-    return await sessions.open(wish.dataset, Options(wish.scope, wish.model))
+    return await sessions.open(wish.dataset, Options(wish.scope, wish.model), wish.queries)
 
 
 @router.get("/sessions", summary="for the operator: all sessions, and where their rows are")

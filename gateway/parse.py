@@ -15,7 +15,7 @@ import csv
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from io import BytesIO, TextIOWrapper
 from operator import itemgetter
@@ -85,7 +85,10 @@ class Parser:
     def _parse(self, whole: bytes, line: int) -> Piece:
         if not self.header:
             whole = self._read_header(whole, line)
-        return self._parse_rows(whole) if whole else self._join([])
+        if not whole:
+            return self._join([])
+        piece = self._parse_rows(whole)
+        return replace(piece, table=self._file.travelling(piece.table))
 
     def _parse_rows(self, whole: bytes) -> Piece:
         if self._file.clean_block and (taken := self._file.clean_block(whole, self.header)) is not None:

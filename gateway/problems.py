@@ -29,6 +29,7 @@ TITLES: Final = {
     "wrong-offset": "The upload is at another offset",
     "taken": "This kind of file has its upload already",
     "too-early": "Another file has to be there first",
+    "not-read": "No query of this session reads this file",
     "closed": "Nothing is added to a folder that is complete",
     "incomplete": "The folder is not complete",
     "bad-range": "The answer has no such bytes",

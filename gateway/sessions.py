@@ -22,6 +22,7 @@ from gateway.batches import home_partition
 from gateway.limits import Rates
 from gateway.problems import Problem, later
 from gateway.publish import Publisher, Record
+from gateway.query_choice import chosen, files_not_read
 from gateway.shared import Shared, dataset_of, session_of
 from gateway.uploads import upload_transactional_id
 from gateway.view import ENDING, Client, Total
@@ -40,13 +41,15 @@ class Sessions:
         self._view = shared.view
         self._rates = Rates(shared.settings.new_sessions_per_second, "new sessions (CAUCE_NEW_SESSIONS_PER_SECOND)")
 
-    async def open(self, dataset: str, options: Options) -> dict[str, Any]:
+    async def open(self, dataset: str, options: Options, queries: Sequence[str] | None = None) -> dict[str, Any]:
+        """Opens a session; `queries` are the names that its client gave, None for all of them."""
         if dataset not in DATASETS:
             raise Problem(422, "bad-value", f"dataset {dataset!r} is not known; known are {', '.join(DATASETS)}")
         allowed = [model.strip() for model in self._shared.settings.allowed_models.split(",")]
         if options.model not in allowed:
             detail = f"model {options.model!r} is not one of {', '.join(allowed)} (CAUCE_ALLOWED_MODELS)"
             raise Problem(422, "bad-value", detail)
+        options = replace(options, queries=chosen(DATASETS[dataset], queries))
         self._rates.take("all")
         most = self._shared.settings.max_sessions
         if self._view.sessions >= most:
@@ -56,6 +59,7 @@ class Sessions:
         now = time.time()
         expires_at = now + self._shared.settings.session_ttl_seconds
         session = Session(ClientId(new_client_id()), dataset, options.to_dict(), now, expires_at)
+        asked = dataset_of(session)
         await asyncio.to_thread(self._shared.notes.send, self._record(session.client_id, session))
         log.info("session opened", extra={"client_id": session.client_id, "dataset": dataset})
         return {
@@ -64,8 +68,9 @@ class Sessions:
             "expires_at": expires_at,
             "dataset": dataset,
             "options": dict(session.options),
-            "files": [describe_kind(file) for file in DATASETS[dataset].files],
-            "queries": [query.name for query in DATASETS[dataset].queries],
+            "files": [describe_kind(file) for file in asked.files],
+            "not_read": [describe_kind(file) for file in files_not_read(asked)],
+            "queries": [query.name for query in asked.queries],
             "uploads": f"/sessions/{session.client_id}/uploads",
             "events": f"/sessions/{session.client_id}/events",
         }
@@ -159,7 +164,13 @@ def summarise(client: Client) -> dict[str, Any]:
     ended = all(file["ended"] for file in files)
     working = "answering" if ended else "uploading"
     state = working if "waiting" in states else "failed" if "failed" in states else "done"
-    return {"client_id": session.client_id, "dataset": session.dataset, "state": state, "files": files}
+    return {
+        "client_id": session.client_id,
+        "dataset": session.dataset,
+        "queries": [query.name for query in dataset_of(session).queries],
+        "state": state,
+        "files": files,
+    }
 
 
 def describe_session(session: Session, expires_at: float) -> dict[str, Any]:
@@ -222,4 +233,8 @@ def find_query(dataset: Dataset, name: str) -> Query:
         if query.name == name:
             return query
     known = ", ".join(query.name for query in dataset.queries)
+    whole = DATASETS[dataset.name]
+    if name in {query.name for query in whole.queries}:
+        detail = f"this session did not ask for {name}; it asked for {known}"
+        raise Problem(404, "not-found", detail)
     raise Problem(404, "not-found", f"dataset {dataset.name} has no query {name}; it has {known}")

@@ -21,7 +21,7 @@ from gateway.publish import Notes
 from gateway.seats import Seats
 from gateway.view import Client, View
 from queries.datasets import DATASETS
-from queries.model import Dataset
+from queries.model import Dataset, Options
 
 TICKET_SECONDS: Final = 60.0  # from the click to the first byte
 
@@ -92,7 +92,8 @@ class Shared:
 
 
 def dataset_of(session: Session) -> Dataset:
-    return DATASETS[session.dataset]
+    """Returns what the session is about: of its dataset, the queries that it asked for."""
+    return DATASETS[session.dataset].asked_for(Options.from_dict(session.options))
 
 
 def session_of(client: Client) -> Session:

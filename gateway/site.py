@@ -107,7 +107,7 @@ async def datasets(request: Request) -> dict[str, Any]:
 def describe(dataset: Dataset) -> dict[str, Any]:
     files = [describe_kind(file) for file in dataset.files]
     queries = [
-        {"query": query.name, "header": list(query.header), "files": [input_.file.kind for input_ in query.inputs]}
+        {"query": query.name, "header": list(query.header), "files": list(dataset.uploaded_for(query))}
         for query in dataset.queries
     ]
     return {"name": dataset.name, "files": files, "queries": queries}

@@ -20,10 +20,12 @@ from gateway.body import Body, Ending, Receive
 from gateway.intake import Intake, too_long
 from gateway.problems import Problem, later
 from gateway.publish import Publisher
+from gateway.query_choice import files_not_read, refuse_if_not_read
 from gateway.seats import Key, Live, never, while_it_holds
 from gateway.shared import Shared, dataset_of, session_of
 from gateway.tus import CHECKSUMMED_BYTES, Checksum, which_file
 from gateway.view import Client, Total
+from queries.datasets import DATASETS
 from queries.model import File
 
 OPEN_SECONDS: Final = 1.5  # a transaction that is under way ends in a fraction of this
@@ -36,7 +38,7 @@ class Uploads:
 
     async def create(self, client_id: ClientId, length: int, given: Mapping[str, str]) -> Upload:
         client = await self._latest(client_id)
-        file, name = which_file(dataset_of(session_of(client)), given)
+        file, name = self._wanted_file(client, given)
         upload_id = id_in_folder(file, name) if file.is_folder else UploadId(file.kind)
         if not length:
             raise Problem(422, "bad-file", f"{name} is empty: not even a header line is in it", file=name)
@@ -64,7 +66,11 @@ class Uploads:
     async def close_folder(self, client_id: ClientId, kind: str, files: int | None) -> Upload:
         """The folder is complete: tell every partition. `files` is how many the client has sent, if it says so."""
         client = await self._latest(client_id)
-        files_of_kind = [each for each in dataset_of(session_of(client)).files if each.kind == kind and each.is_folder]
+        asked = dataset_of(session_of(client))
+        for file in files_not_read(asked):
+            if file.kind == kind:
+                refuse_if_not_read(asked, file, f"{kind}/")
+        files_of_kind = [each for each in asked.files if each.kind == kind and each.is_folder]
         if not files_of_kind:
             raise Problem(
                 404, "not-found", f"{kind} is no folder of this session's dataset; only folders are completed"
@@ -148,6 +154,14 @@ class Uploads:
             await asyncio.to_thread(live.publisher.publish, [], [scribe.forget(upload_id)])
             live.progress, live.parser = None, None
             return True
+
+    def _wanted_file(self, client: Client, given: Mapping[str, str]) -> tuple[File, str]:
+        """Returns which file of the session is meant, and its name. One that no query of the
+        session reads is told from one that the dataset does not know."""
+        asked = dataset_of(session_of(client))
+        file, name = which_file(DATASETS[asked.name], given)
+        refuse_if_not_read(asked, file, name)
+        return asked.file(file.kind), name
 
     async def _latest(self, client_id: ClientId) -> Client:
         await self._view.catch_up(client_id, SESSIONS.name, UPLOADS.name)

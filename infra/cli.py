@@ -258,19 +258,26 @@ def verify(
     scope: Annotated[
         str | None, typer.Option(metavar="us|all", help="Of query 5; what report.json says, or us.", show_default=False)
     ] = None,
+    queries: Annotated[
+        list[str] | None,
+        typer.Option(metavar="Q,Q…", help="Only these; what report.json says, or all.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> int:
     """Compare answers, byte by byte, with those of an independent pass over the files. Exit code 1 if any differs.
 
     \b
     cauce verify movies data/movies out
-    cauce verify movies data/movies out --scope all
+    cauce verify movies data/movies out --scope all --queries q1,q5
     cauce verify movies data/movies out --json | jq '.differences'
     """
+    from cauce.query_names import split
     from infra import verify as checks
 
-    differences = checks.verify(dataset, folder, results, scope)
-    print(checks.as_json(dataset, differences) if as_json else checks.describe(dataset, differences))
+    asked = split(queries) or ()
+    differences = checks.verify(dataset, folder, results, scope, asked)
+    say = checks.as_json if as_json else checks.describe
+    print(say(dataset, differences, checks.compared(dataset, results, asked)))
     return 1 if differences else 0
 
 

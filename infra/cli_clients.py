@@ -35,6 +35,10 @@ def spawn(
         Path | None, typer.Option(metavar="DIR", help="For the answers: DIR/NUMBER; in the home unless given.")
     ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Of the files that are generated for each.")] = 2_000,
+    queries: Annotated[
+        list[str] | None,
+        typer.Option(metavar="Q,Q…", help="What each asks for: q1,q2; all unless given.", show_default=False),
+    ] = None,
     check: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare with a second opinion.")] = True,
     home: Home = None,
 ) -> int:
@@ -43,12 +47,15 @@ def spawn(
     \b
     cauce clients spawn all --clients 9 --stagger 0.5
     cauce clients spawn movies data/movies --clients 20 --stagger 0
+    cauce clients spawn all --clients 9 --queries q1,q3
     """
+    from cauce.query_names import split
     from infra import keeper
     from infra.clients import Spawning, Wish
 
     at = home_of(home)
-    wish = Wish(dataset, folder, count, stagger, (rows, rows), check, out)
+    asked = tuple(split(queries) or ())
+    wish = Wish(dataset, folder, count, stagger, (rows, rows), check, out, queries=asked)
     spawning = Spawning(at, keeper.status(at)["gateways"], wish, lambda line: print(line, flush=True))
     return 0 if spawning.run() else 1
 

@@ -24,6 +24,7 @@ from cauce.errors import ConfigError
 from infra import verify
 from infra.generate.datasets import GENERATORS
 from infra.layout import write_atomically
+from infra.oracle.datasets import ORACLES
 from infra.processes import Process, Spawner, State, wait_until
 
 FOLDER: Final = "clients"
@@ -97,6 +98,8 @@ class Wish:
     is_verified: bool
     out: Path | None = None  # None: in the home
     at_once: int | None = None
+    queries: tuple[str, ...] = ()  # that every client asks for; empty: all of its dataset
+    choosy: float = 0.0  # the share of clients that ask for some queries, chosen at random
     is_kept: bool = True  # files and right answers stay on disk
 
     def dataset_of(self, number: int) -> str:
@@ -106,6 +109,14 @@ class Wish:
         """As many small ones as large ones, by orders of magnitude; the same for the same number."""
         low, high = self.rows
         return round(math.exp(random.Random(number).uniform(math.log(low), math.log(high))))
+
+    def queries_of(self, number: int) -> tuple[str, ...]:
+        """Returns what this client names; the same for the same number. Empty: it asks for all."""
+        chance = random.Random(f"queries of {number}")
+        if self.queries or chance.random() >= self.choosy:
+            return self.queries
+        names = [name.removesuffix(".csv") for name in ORACLES[self.dataset_of(number)].answers]
+        return tuple(chance.sample(names, chance.randint(1, len(names) - 1)))
 
 
 def known(home: Path) -> list[Client]:
@@ -182,13 +193,16 @@ class Spawning:
             GENERATORS[dataset](data, self._wish.rows_of(number), number, lambda *_: None)
         gateways = [word for url in self._gateways for word in ("--gateway", url)]
         command = [sys.executable, "-m", "infra", "upload", dataset, str(data), "--out", str(self._answers(number))]
+        queries = self._wish.queries_of(number)
+        asked = ["--queries", ",".join(queries)] if queries else []
         with (folder / "log").open("wb") as log:
-            child = self._spawner.spawn([*command, *gateways, "--json"], cwd=Path.cwd(), output=log)
+            child = self._spawner.spawn([*command, *asked, *gateways, "--json"], cwd=Path.cwd(), output=log)
         client = Client(number, dataset, str(data), Process.of(child.pid), time.time())
         self._running[number] = client, child
         self._write(client)
         threading.Thread(target=self._wait, args=[number, child], daemon=True).start()
-        self._tell(f"client {number}: {dataset}, pid {child.pid}")
+        about = f"{dataset}, {','.join(queries)}" if queries else dataset
+        self._tell(f"client {number}: {about}, pid {child.pid}")
 
     def _wait(self, number: int, child: subprocess.Popen[bytes]) -> None:
         child.wait()

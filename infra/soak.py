@@ -24,6 +24,7 @@ from infra.services import Shape
 SHAPE: Final = Shape(brokers=3, workers=2, gateways=2, partitions=8, supervisors=3)
 ROWS: Final = (200, 20_000)
 TTL_SECONDS: Final = 120  # of the sessions of killed clients
+CHOOSY_SHARE: Final = 0.4  # of the clients ask for some queries only
 CLIENT_KILL_SHARE: Final = 0.05  # of all blows; the session of such a client ends by its time to live
 
 
@@ -149,7 +150,7 @@ def _rage(home: Path, wish: Wish, tell: Tell) -> tuple[list[clients.Client], lis
 def _clients(wish: Wish) -> clients.Wish:
     return clients.Wish(
         clients.ALL, None, clients=None, stagger_seconds=0.2, rows=wish.rows, is_verified=True,
-        at_once=wish.clients_at_once, is_kept=False,
+        at_once=wish.clients_at_once, is_kept=False, choosy=CHOOSY_SHARE,
     )  # fmt: skip
 
 

@@ -63,9 +63,10 @@ def _processes(rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def _sessions(sessions: list[dict[str, Any]]) -> Table:
-    table = _table("SESSION", "DATASET", "STATE", "ROWS READ, REJECTED, SENT, FOLDED")
+    table = _table("SESSION", "DATASET", "QUERIES", "STATE", "ROWS READ, REJECTED, SENT, FOLDED")
     for each in sessions:
-        table.add_row(each["client_id"], each["dataset"], each["state"], _counts(each["files"]))
+        queries = ",".join(query.removeprefix(f"{each['dataset']}-") for query in each["queries"])
+        table.add_row(each["client_id"], each["dataset"], queries, each["state"], _counts(each["files"]))
     return table
 
 

@@ -5,12 +5,13 @@ Invariant: an empty list of differences means that every answer file is there an
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from cauce.errors import ConfigError
+from cauce.query_names import full_name
 from infra.oracle.datasets import ORACLES, Oracle
 from infra.oracle.movies import Scope
 from infra.oracle.rows import Counts
@@ -36,25 +37,30 @@ class Options:
 
     scope: Scope
     model: str
+    answers: tuple[str, ...]  # the files of the queries that were asked for
 
 
-def verify(dataset: str, folder: Path, results: Path, scope: str | None = None) -> list[Difference]:
-    """The answers in `results` against a fresh pass over `folder`; `scope` wins over what report.json says."""
+def verify(
+    dataset: str, folder: Path, results: Path, scope: str | None = None, queries: Sequence[str] = ()
+) -> list[Difference]:
+    """Compares the answers in `results` with those of a fresh pass over `folder`. `scope` and `queries` win over
+    what report.json says; where neither names queries, all answers have to be there."""
     if dataset not in ORACLES:
         raise ConfigError(f"there is no dataset {dataset}; there are {', '.join(ORACLES)}")
     oracle = ORACLES[dataset]
     for place in (folder, results):
         if not place.is_dir():
             raise ConfigError(f"{place} is not a folder; give the folder of the files, then the one of the answers")
-    for name in oracle.missing(folder):  # said now, not after a minute of reading the others
-        raise ConfigError(f"{folder / name} is missing; give the folder of the uploaded files")
     report = read_report(results / REPORT)
     if report.get("dataset", dataset) != dataset:
         raise ConfigError(f"{results} holds answers for {report['dataset']}, not {dataset}; name that dataset instead")
-    options = read_options(report, scope)
-    truth = oracle.answer(folder, options.scope, Sentiment(options.model))
+    options = read_options(dataset, report, scope, queries)
+    for name in oracle.missing(folder, options.answers):  # said now, not after a minute of reading the others
+        raise ConfigError(f"{folder / name} is missing; give the folder of the uploaded files")
+    truth = oracle.answer(folder, options.scope, Sentiment(options.model), options.answers)
     return [
         *compare_files(results, truth.files),
+        *(() if queries else not_asked_for(results, oracle, options.answers)),
         *compare_counts(report, oracle, truth.counts),
     ]
 
@@ -66,6 +72,14 @@ def compare_files(results: Path, expected: dict[str, bytes]) -> Iterator[Differe
             yield Difference(name, None, f"a file of {len(content)} bytes", None)
         elif difference := first_difference(name, content, path.read_bytes()):
             yield difference
+
+
+def not_asked_for(results: Path, oracle: Oracle, asked: Sequence[str]) -> Iterator[Difference]:
+    """Finds answers to queries that the report does not name: they are left from another run, or a fault."""
+    for name in oracle.answers:
+        if name not in asked and (results / name).exists():
+            found = f"a file of {(results / name).stat().st_size} bytes"
+            yield Difference(name, None, "no file, for the query was not asked for", found)
 
 
 def first_difference(name: str, expected: bytes, found: bytes) -> Difference | None:
@@ -99,7 +113,8 @@ def compare_counts(report: dict[str, Any], oracle: Oracle, counts: dict[str, Cou
             sent, folded = stage["sent"], stage["folded"]
         except (KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"{REPORT}: a stage lacks something; remove it to verify without") from error
-        if kind not in oracle.files:  # between the workers
+        # Stages between the workers have no file, and files that no query reads are not read here either.
+        if oracle.files.get(kind) not in counts:
             continue
         count = counts[oracle.files[kind]]
         if (count.rows, count.rejected) != (rows, rejected):
@@ -109,12 +124,18 @@ def compare_counts(report: dict[str, Any], oracle: Oracle, counts: dict[str, Cou
             yield Difference(REPORT, None, f"{kind}: {sent} rows sent and folded", f"{kind}: {folded} rows folded")
 
 
-def describe(dataset: str, differences: list[Difference]) -> str:
-    """For people: a line for each file that is the same, three for a difference."""
+def compared(dataset: str, results: Path, queries: Sequence[str] = ()) -> tuple[str, ...]:
+    """Returns the answer files that `verify` compares there."""
+    return read_options(dataset, read_report(results / REPORT), None, queries).answers
+
+
+def describe(dataset: str, differences: list[Difference], answers: Sequence[str] = ()) -> str:
+    """Writes for people: a line for each file that is the same, three for a difference."""
     lines = []
+    same = answers or ORACLES[dataset].answers
     for name in (*ORACLES[dataset].answers, REPORT):
         here = [difference for difference in differences if difference.file == name]
-        if not here and name != REPORT:
+        if not here and name in same:
             lines.append(f"{name}  same")
         for difference in here:
             lines.append(f"{name}  differs" + (f", line {difference.line}" if difference.line else ""))
@@ -123,10 +144,10 @@ def describe(dataset: str, differences: list[Difference]) -> str:
     return "\n".join(lines)
 
 
-def as_json(dataset: str, differences: list[Difference]) -> str:
-    """For programs: which answers are the same, and every difference."""
+def as_json(dataset: str, differences: list[Difference], answers: Sequence[str]) -> str:
+    """Writes for programs: which answers are the same, and every difference."""
     differing = {difference.file for difference in differences}
-    same = {name.removesuffix(".csv"): name not in differing for name in ORACLES[dataset].answers}
+    same = {name.removesuffix(".csv"): name not in differing for name in answers}
     found = [asdict(difference) for difference in differences]
     return json.dumps({"dataset": dataset, "same": not found, "queries": same, "differences": found})
 
@@ -144,10 +165,21 @@ def read_report(path: Path) -> dict[str, Any]:
     return report
 
 
-def read_options(report: dict[str, Any], scope: str | None) -> Options:
+def read_options(dataset: str, report: dict[str, Any], scope: str | None, queries: Sequence[str]) -> Options:
     given = report.get("options") or {}
     scope = scope or given.get("scope") or "us"
+    answers = answers_of(dataset, queries or given.get("queries") or ())
     for known in get_args(Scope):
         if known == scope:
-            return Options(known, given.get("model") or DEFAULT_MODEL)
+            return Options(known, given.get("model") or DEFAULT_MODEL, answers)
     raise ConfigError(f"scope {scope} is unknown; use us or all")
+
+
+def answers_of(dataset: str, queries: Sequence[str]) -> tuple[str, ...]:
+    """Returns the answer files of these queries, by their long or short names; without any, all of the dataset."""
+    known = ORACLES[dataset].answers
+    wanted = {f"{full_name(dataset, query)}.csv" for query in queries}
+    if unknown := sorted(wanted.difference(known)):
+        names = ", ".join(name.removesuffix(".csv") for name in known)
+        raise ConfigError(f"{unknown[0].removesuffix('.csv')} is no query of {dataset}; there are {names}")
+    return tuple(name for name in known if name in wanted) or known

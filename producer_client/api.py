@@ -54,9 +54,18 @@ class Client:
         self._gateways = Gateways(urls, timing or Timing(), Path(ca) if ca else None)
         self._watcher = watcher or Silent()
 
-    def open(self, dataset: str, *, scope: Literal["us", "all"] | None = None, model: str | None = None) -> "Session":
-        """A new session; what is left out is the gateway's default."""
-        wanted = {"dataset": dataset, "scope": scope, "model": model}
+    def open(
+        self,
+        dataset: str,
+        *,
+        queries: Sequence[str] | None = None,
+        scope: Literal["us", "all"] | None = None,
+        model: str | None = None,
+    ) -> "Session":
+        """Opens a session. `queries` are those that it is about, by long or short names; left out, all
+        of the dataset. What else is left out is the gateway's default."""
+        names = None if queries is None else [queries] if isinstance(queries, str) else list(queries)
+        wanted = {"dataset": dataset, "queries": names, "scope": scope, "model": model}
         body = {name: value for name, value in wanted.items() if value is not None}
         route = self._gateways.route(give_up=min(self._gateways.timing.open, self._gateways.timing.give_up))
         with tracing.span("open session", dataset=dataset):
@@ -92,6 +101,8 @@ class Session:
         self.dataset: str = ticket["dataset"]
         self.options: dict[str, Any] = dict(ticket["options"])
         self.files = tuple(FileKind.from_json(fields) for fields in ticket["files"])
+        # Of the dataset, but read by none of the queries that this session asked for.
+        self.files_not_read = tuple(FileKind.from_json(fields) for fields in ticket.get("not_read", ()))
         self.queries: tuple[str, ...] = tuple(map(_harmless, ticket["queries"]))
         self._path = f"/sessions/{self.client_id}"
         self._headers = {"Authorization": f"Bearer {ticket['token']}", **(trace or {})}  # all requests are of one trace
@@ -108,6 +119,9 @@ class Session:
     def upload_file(self, path: Path | str, kind: str | None = None) -> None:
         """Send one file; its kind is told by its name unless given. A folder of them is ended with `complete`."""
         path = Path(path)
+        for unread in self.files_not_read:
+            if kind == unread.kind or (kind is None and path.name == unread.filename):
+                raise WrongUsage(f"{path.name}: {self.why_not_read(unread)}")
         for wanted in self.files:
             if kind == wanted.kind or (kind is None and path.name == wanted.filename):
                 for error in self._transfer([source(wanted, path)]).values():
@@ -115,6 +129,10 @@ class Session:
                 return
         known = ", ".join(f"{wanted.kind} ({wanted.filename})" for wanted in self.files)
         raise WrongUsage(f"{kind or path.name} is no file of {self.dataset}; give one of the kinds {known}")
+
+    def why_not_read(self, kind: FileKind) -> str:
+        """Says why a kind of file is not sent."""
+        return f"none of the queries of this session ({', '.join(self.queries)}) reads {kind.kind}"
 
     def complete(self, kind: str, files: int | None = None) -> None:
         """Say that all files of a folder were sent: nothing is answered before that."""

@@ -21,6 +21,7 @@ from rich.console import Console
 
 from cauce import tracing
 from cauce.errors import CauceError
+from cauce.query_names import split
 from producer_client import notes, report
 from producer_client.errors import ClientError, Unreachable, WrongUsage
 from producer_client.gateways import Timing
@@ -49,6 +50,14 @@ def upload(
         Path | None,
         typer.Option(metavar="FILE", help="Authority of the gateways' certificates, as PEM.", show_default=False),
     ] = None,
+    queries: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="Q,Q…",
+            help="Ask for these only: movies-q1, or q1. Files that none of them reads stay here.",
+            show_default=False,
+        ),
+    ] = None,
     scope: Annotated[
         Literal["us", "all"] | None, typer.Option(help="Films of movies-q5; us unless given.", show_default=False)
     ] = None,
@@ -65,6 +74,7 @@ def upload(
     \b
     cauce upload movies data/movies --out answers            gateways of the cluster in .cauce
     cauce upload movies data/movies --out answers --scope all
+    cauce upload movies data/movies --out answers --queries q1,q2        no ratings, no casts, no model
     cauce upload flights data/flights --out answers \\
         --gateway http://10.0.0.1:8080 --gateway http://10.0.0.2:8080
     cauce upload movies data/movies --out answers --gateway https://cauce.example --ca authority.pem
@@ -81,7 +91,9 @@ def upload(
     _check_folders(folder, out)
     noted = notes.read(out) if resume else None
     gateways = tuple(gateway or (noted.gateways if noted else _gateways_of(home)))
-    order = Order(dataset, folder, out, gateways, scope, model, resume=resume, fresh=fresh, keep=keep, ca=ca)
+    names = split(queries)
+    asked = tuple(names) if names else None
+    order = Order(dataset, folder, out, gateways, scope, model, asked, resume=resume, fresh=fresh, keep=keep, ca=ca)
     again = shlex.join(
         [
             *context.command_path.split(),

@@ -64,6 +64,11 @@ def find(folder: Path, kinds: Sequence[FileKind]) -> list[Source]:
     return [source(kind, path) for kind in kinds for path in found[kind.kind]]
 
 
+def lying_there(folder: Path, kinds: Sequence[FileKind]) -> list[FileKind]:
+    """Returns those kinds that the folder has a file of."""
+    return [kind for kind in kinds if _paths(folder, kind)]
+
+
 def source(kind: FileKind, path: Path) -> Source:
     try:
         with path.open("rb") as file:

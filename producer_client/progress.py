@@ -27,6 +27,7 @@ class Show(Watcher, Protocol):
     """A watcher that also counts answers, and is closed at the end."""
 
     def answered(self, query: str, done: int, of: int) -> None: ...
+    def tell(self, what: str) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
@@ -40,6 +41,7 @@ class Nothing:
     def at(self, name: str, offset: int) -> None: ...
     def trouble(self, name: str, what: str) -> None: ...
     def answered(self, query: str, done: int, of: int) -> None: ...
+    def tell(self, what: str) -> None: ...
     def __enter__(self) -> Self:
         return self
 
@@ -80,7 +82,10 @@ class Bars:
             self._bars.console.print(f"{name}: {what}; trying again", markup=False, highlight=False)
 
     def answered(self, query: str, done: int, of: int) -> None:
-        self._bars.console.print(f"{query} is here ({done} of {of})", markup=False, highlight=False)
+        self.tell(f"{query} is here ({done} of {of})")
+
+    def tell(self, what: str) -> None:
+        self._bars.console.print(what, markup=False, highlight=False)
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -122,7 +127,10 @@ class Lines:
                 self._say(f"{name}: {what}; trying again")
 
     def answered(self, query: str, done: int, of: int) -> None:
-        self._say(f"{query} is here ({done} of {of})")
+        self.tell(f"{query} is here ({done} of {of})")
+
+    def tell(self, what: str) -> None:
+        self._say(what)
 
     def __enter__(self) -> Self:
         return self

@@ -113,10 +113,11 @@ def queries_of(names: Sequence[str], ended: Mapping[str, QueryState], saved: Map
     return reports
 
 
-def remove_old(out: Path, queries: Sequence[str]) -> None:
-    """Nothing of an earlier run may pass for an answer of this one."""
-    for name in [NAME, *(f"{query}.csv" for query in queries)]:
-        (out / name).unlink(missing_ok=True)
+def remove_old(out: Path, dataset: str) -> None:
+    """Removes what an earlier run left: it may not pass for an answer of this one, which may ask
+    for other queries."""
+    for path in [out / NAME, *out.glob(f"{dataset}-q[0-9]*.csv")]:
+        path.unlink(missing_ok=True)
 
 
 def show(report: Report, out: Path, console: Console) -> None:

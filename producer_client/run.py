@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cauce.query_names import full_name
 from producer_client import notes, report
 from producer_client.api import Client, Session
 from producer_client.errors import ClientError, QueryFailed, Refused, SessionGone, WrongUsage
-from producer_client.folder import Source, find
+from producer_client.folder import Source, find, lying_there
 from producer_client.gateways import Timing
 from producer_client.progress import Show
 from producer_client.report import Phases, Report
@@ -29,6 +30,7 @@ class Order:
     gateways: tuple[str, ...]
     scope: Literal["us", "all"] | None = None
     model: str | None = None
+    queries: tuple[str, ...] | None = None  # None: all of the dataset
     resume: bool = False
     fresh: bool = False
     keep: bool = False
@@ -46,6 +48,8 @@ def carry_out(order: Order, timing: Timing, show: Show) -> Report:
                 _forget(client, order, note)
                 note = None
             session, sources = _resumed(client, order, note) if note else _opened(client, order, gateways)
+            for kind in lying_there(order.folder, session.files_not_read):
+                show.tell(f"{kind.filename} is not sent: {session.why_not_read(kind)}")
         with phases.phase("upload"):
             refused = session.upload_sources(sources)
         with phases.phase("answers"):
@@ -93,11 +97,13 @@ def _note(order: Order) -> notes.Note | None:
 
 def _same(order: Order, note: notes.Note) -> None:
     options = note.ticket["options"]
+    began_with = ",".join(sorted(note.ticket["queries"]))
     pairs = [
         ("dataset", order.dataset, note.ticket["dataset"]),
         ("folder", str(order.folder.resolve()), note.folder),
         ("--scope", order.scope or options.get("scope"), options.get("scope")),
         ("--model", order.model or options.get("model"), options.get("model")),
+        ("--queries", _queries_of(order) or began_with, began_with),
     ]
     for what, asked, began in pairs:
         if asked != began:
@@ -106,15 +112,19 @@ def _same(order: Order, note: notes.Note) -> None:
             )
 
 
+def _queries_of(order: Order) -> str:
+    return ",".join(sorted({full_name(order.dataset, name) for name in order.queries or ()}))
+
+
 def _opened(client: Client, order: Order, gateways: tuple[str, ...]) -> tuple[Session, list[Source]]:
-    session = client.open(order.dataset, scope=order.scope, model=order.model)
+    session = client.open(order.dataset, queries=order.queries, scope=order.scope, model=order.model)
     try:
         sources = find(order.folder, session.files)
     except WrongUsage:
         with suppress(ClientError):
             session.close()
         raise
-    report.remove_old(order.out, session.queries)
+    report.remove_old(order.out, order.dataset)
     fingerprints = {source.name: source.fingerprint() for source in sources}
     notes.write(order.out, notes.Note(session.ticket, list(gateways), str(order.folder.resolve()), fingerprints))
     return session, sources

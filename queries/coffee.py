@@ -9,7 +9,7 @@ from typing import Final
 from queries import coffee_answers as shops
 from queries import coffee_cleaning as cleaning
 from queries.coffee_blocks import items_block, transactions_block, users_block
-from queries.columns import in_order
+from queries.columns import having, in_order
 from queries.model import Dataset, File, Input, Listing, Summary
 
 TRANSACTIONS: Final = File(
@@ -67,7 +67,7 @@ STORE_NAMES: Final = Input(STORES, shops.store_names, shops.smallest_store_names
 Q1: Final = Listing(
     name="coffee-q1",
     header=("transaction_id", "final_amount"),
-    inputs=(Input(TRANSACTIONS, shops.listed, in_order),),
+    inputs=(Input(TRANSACTIONS, shops.listed, in_order, reads=having("transaction_id")),),
     write=shops.transaction_line,
 )
 Q2: Final = Summary(
@@ -83,7 +83,10 @@ Q2: Final = Summary(
 Q3: Final = Summary(
     name="coffee-q3",
     header=("half", "store_id", "store_name", "revenue"),
-    inputs=(Input(TRANSACTIONS, shops.earned, shops.sum_earned), STORE_NAMES),
+    inputs=(
+        Input(TRANSACTIONS, shops.earned, shops.sum_earned, reads=shops.are_earned),
+        STORE_NAMES,
+    ),
     partial=shops.earned_by_name,
     answer=shops.halves_of_stores,
 )
@@ -91,7 +94,7 @@ Q4: Final = Summary(
     name="coffee-q4",
     header=("store_id", "store_name", "user_id", "birthdate", "purchases"),
     inputs=(
-        Input(TRANSACTIONS, shops.purchases, shops.sum_purchases),
+        Input(TRANSACTIONS, shops.purchases, shops.sum_purchases, reads=shops.are_of_users),
         Input(USERS, shops.birthdates, shops.earliest_birthdates),
         STORE_NAMES,
     ),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from queries.coffee_cleaning import CLOSES, MENU_SCHEMA, OPENS, STORES_SCHEMA, USERS_SCHEMA
 from queries.columns import are_set, keep, rows_of, schema, sum_by, table_of
-from queries.model import Given, Options, Row
+from queries.model import Given, Mask, Options, Row
 from queries.text import DAY, EPOCH
 
 Tables = Mapping[str, pa.Table]
@@ -110,11 +110,16 @@ def best_items(partials: pa.Table, _: Options) -> Rows:
 # --- 3: what stores earned during opening hours, half-year by half-year
 
 
-def earned(batch: pa.Table, _: Given) -> pa.Table:
+def are_earned(batch: pa.Table, _: Options) -> Mask:
+    """Returns which transactions a store earned something by, during opening hours."""
     second_of_day = batch["created_at"].to_numpy() % DAY
     is_open = (second_of_day >= OPENS) & (second_of_day <= CLOSES)
+    return is_open & are_set(batch, "store_id") & are_set(batch, "final_amount")
+
+
+def earned(batch: pa.Table, given: Given) -> pa.Table:
     needed = batch.select(["created_at", "store_id", "final_amount"])
-    taken = keep(needed, is_open & are_set(batch, "store_id") & are_set(batch, "final_amount"))
+    taken = keep(needed, are_earned(batch, given.options))
     columns: list[Any] = [pa.array(_since(HALF_STARTS, taken)), taken["store_id"], taken["final_amount"]]
     return _wide_sums(EARNED, pa.table(columns, EARNED.names), "half", "store_id")
 
@@ -149,9 +154,14 @@ def halves_of_stores(partials: pa.Table, _: Options) -> Rows:
 # --- 4: the most frequent users of each store. All rows of a user are in one partition
 
 
-def purchases(batch: pa.Table, _: Given) -> pa.Table:
+def are_of_users(batch: pa.Table, _: Options) -> Mask:
+    """Returns which transactions a known user made in a known store."""
+    return (batch["key"].to_numpy() > 0) & are_set(batch, "store_id")
+
+
+def purchases(batch: pa.Table, given: Given) -> pa.Table:
     """One by one: in a batch, hardly a user comes back to a store."""
-    taken = keep(batch.select(["key", "store_id"]), (batch["key"].to_numpy() > 0) & are_set(batch, "store_id"))
+    taken = keep(batch.select(["key", "store_id"]), are_of_users(batch, given.options))
     return table_of(PURCHASES, taken["store_id"], taken["key"], np.ones(taken.num_rows, dtype=np.int64))
 
 

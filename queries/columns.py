@@ -11,9 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queries.model import Given, Options
-
-Mask = NDArray[np.bool_]
+from queries.model import Given, Mask, Options, Reads
 
 
 def schema(**types: pa.DataType) -> pa.Schema:
@@ -54,6 +52,11 @@ def numbers(table: pa.Table, column: str, null: int) -> NDArray[Any]:
 def are_set(table: pa.Table, column: str) -> Mask:
     """Which rows have no null there."""
     return table[column].is_valid().to_numpy()
+
+
+def having(*columns: str) -> Reads:
+    """Returns a condition: the rows that have no null in any of these columns."""
+    return lambda rows, _: np.logical_and.reduce([are_set(rows, column) for column in columns])
 
 
 def joining(table: pa.Table, other: pa.Table, column: str) -> pa.Table:

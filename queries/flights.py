@@ -7,7 +7,7 @@ from typing import Final
 
 from queries import flights_answers as flights
 from queries import flights_cleaning as cleaning
-from queries.columns import in_order, only_input
+from queries.columns import having, in_order, only_input
 from queries.flights_blocks import itineraries_block
 from queries.model import Dataset, File, Input, Listing, Summary
 
@@ -35,7 +35,7 @@ ITINERARIES: Final = File(
 Q1: Final = Listing(
     name="flights-q1",
     header=("leg_id", "route", "total_fare", "stopovers"),
-    inputs=(Input(ITINERARIES, flights.long_flights, in_order),),
+    inputs=(Input(ITINERARIES, flights.long_flights, in_order, reads=having("stopovers", "total_cents")),),
     write=flights.long_flight_line,
 )
 Q2: Final = Listing(
@@ -43,28 +43,28 @@ Q2: Final = Listing(
     header=("leg_id", "route", "travel_distance"),
     inputs=(
         Input(AIRPORTS, flights.places, flights.first_places),
-        Input(ITINERARIES, flights.detours, in_order),
+        Input(ITINERARIES, flights.detours, in_order, reads=having("distance_miles")),
     ),
     write=flights.detour_line,
 )
 Q3: Final = Summary(
     name="flights-q3",
     header=("route", "leg_id", "stopovers", "duration"),
-    inputs=(Input(ITINERARIES, flights.fastest, flights.two_fastest),),
+    inputs=(Input(ITINERARIES, flights.fastest, flights.two_fastest, reads=having("duration")),),
     partial=only_input,
     answer=flights.fastest_lines,
 )
 Q4: Final = Summary(
     name="flights-q4",
     header=("route", "mean_fare", "max_fare"),
-    inputs=(Input(ITINERARIES, flights.total_fares, flights.sum_total_fares),),
+    inputs=(Input(ITINERARIES, flights.total_fares, flights.sum_total_fares, reads=having("total_cents")),),
     partial=only_input,
     answer=flights.dear_routes,
 )
 Q5: Final = Summary(
     name="flights-q5",
     header=("airport", "base_fare", "flights"),
-    inputs=(Input(ITINERARIES, flights.base_fares, flights.sum_base_fares),),
+    inputs=(Input(ITINERARIES, flights.base_fares, flights.sum_base_fares, reads=having("base_cents")),),
     partial=only_input,
     answer=flights.usual_fares,
 )

@@ -11,15 +11,22 @@ A `Summary` is answered so. A `Listing` has no partial: its blocks are sorted ru
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any, Final, Literal, NewType, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 Reason = NewType("Reason", str)  # why a row is rejected, as it is shown to the client: "no rating"
 Row = tuple[Any, ...]  # in the order of the schema
+Mask = NDArray[np.bool_]
 DEFAULT_MODEL: Final = "tiny-sentiment"
+# A dataset of five queries has 31 choices of them, times a few scopes and models.
+CHOICES_KEPT: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +35,18 @@ class Options:
 
     scope: Literal["us", "all"] = "us"  # of query 5 of the films
     model: str = DEFAULT_MODEL  # of the sentiment: a folder under models/, or a Hugging Face id
+    # The session is about these queries, in the order of the dataset. Empty: about all of them.
+    queries: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, str]:
-        return asdict(self)
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what travels as JSON; without a choice of queries it does not name them."""
+        fields = asdict(self)
+        queries = fields.pop("queries")
+        return {**fields, "queries": list(queries)} if queries else fields
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        return cls(**fields)
+        return cls(**{**fields, "queries": tuple(fields.get("queries", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,12 @@ class File:
     is_folder: bool = False  # a client may have several; together they are one input, ended when the client says so
     is_broadcast: bool = False  # small: every partition gets all of its rows, whatever their key
     after: tuple[str, ...] = ()  # kinds of broadcast files that have to be there before this one is taken
+    # Which cleaned rows travel, where a session asks for some queries only. None: all of them.
+    travels: Callable[[pa.Table], Mask] | None = None
+
+    def travelling(self, rows: pa.Table) -> pa.Table:
+        """Returns the cleaned rows that some query of the session reads."""
+        return rows.filter(pa.array(self.travels(rows))) if self.travels and rows.num_rows else rows
 
     def packed(self, rows: pa.Table) -> pa.Table:
         """As they travel in a batch. Rows that stand for several say for how many, in the column `rows`."""
@@ -95,6 +113,7 @@ class Derived:
     source: File
     select: Callable[[pa.Table, Options], pa.Table]
     rows_per_batch: int
+    reads: "Reads | None" = None  # the rows of the source that it selects from
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +124,10 @@ class Given:
     references: Mapping[str, pa.Table] = field(default_factory=dict)  # the query's broadcast files, whole, by kind
 
 
+# Which cleaned rows matter to one query; the others change nothing if they are left out.
+Reads = Callable[[pa.Table, Options], Mask]
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """What a query takes from one file."""
@@ -112,6 +135,7 @@ class Input:
     file: File
     fold: Callable[[pa.Table, Given], pa.Table]  # rows of a batch → a block, usually much smaller
     combine: Callable[[pa.Table], pa.Table]  # several blocks, one below the other → one; associative, any order
+    reads: Reads | None = None  # None: any row may matter
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +143,10 @@ class Query:
     name: str  # "movies-q3": of the answer file, too
     header: tuple[str, ...]
     inputs: tuple[Input, ...]
+
+    def input(self, kind: str) -> Input | None:
+        """Returns what the query takes from this kind of file; None where it does not read it."""
+        return next((each for each in self.inputs if each.file.kind == kind), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +165,7 @@ class Listing(Query):
     write: Callable[[Row], Sequence[str]]  # a row of a block, as it stands in the answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
     name: str
     files: tuple[File, ...]
@@ -152,4 +180,47 @@ class Dataset:
         return (*self.files, *(derived.file for derived in self.derived))
 
     def queries_of(self, kind: str) -> tuple[Query, ...]:
-        return tuple(query for query in self.queries if any(input_.file.kind == kind for input_ in query.inputs))
+        return tuple(query for query in self.queries if query.input(kind))
+
+    def uploaded_for(self, query: Query) -> tuple[str, ...]:
+        """Returns the kinds of files that a client sends for this query."""
+        source_of = {each.file.kind: each.source.kind for each in self.derived}
+        return tuple(source_of.get(each.file.kind, each.file.kind) for each in query.inputs)
+
+    def asked_for(self, options: Options) -> "Dataset":
+        """Returns the part of the dataset that a session with these options is about: its queries,
+        the files that they read, and of those files the rows that they read."""
+        return _part(self, options) if options.queries else self
+
+
+@lru_cache(CHOICES_KEPT)
+def _part(dataset: Dataset, options: Options) -> Dataset:
+    queries = [query for query in dataset.queries if query.name in options.queries]
+    needed = {each.file.kind for query in queries for each in query.inputs}
+    derived = [each for each in dataset.derived if each.file.kind in needed]
+    needed |= {each.source.kind for each in derived}
+
+    def part_of(file: File) -> File:
+        reads = [each.reads for query in queries for each in query.inputs if each.file is file]
+        reads += [each.reads for each in derived if each.source is file]
+        after = tuple(kind for kind in file.after if kind in needed)
+        return replace(file, after=after, travels=_any_of(reads, options))
+
+    files = {file.kind: part_of(file) for file in dataset.files if file.kind in needed}
+
+    def input_of(each: Input) -> Input:
+        return replace(each, file=files.get(each.file.kind, each.file))
+
+    return replace(
+        dataset,
+        files=tuple(files.values()),
+        queries=tuple(replace(query, inputs=tuple(map(input_of, query.inputs))) for query in queries),
+        derived=tuple(replace(each, source=files[each.source.kind]) for each in derived),
+    )
+
+
+def _any_of(reads: Sequence[Reads | None], options: Options) -> Callable[[pa.Table], Mask] | None:
+    wanted = [each for each in reads if each is not None]
+    if len(wanted) < len(reads):
+        return None
+    return lambda rows: reduce(or_, (each(rows, options) for each in wanted))

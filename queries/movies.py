@@ -57,27 +57,33 @@ OVERVIEWS: Final = File(
 Q1: Final = Listing(
     name="movies-q1",
     header=("id", "title", "genres"),
-    inputs=(Input(MOVIES, films.films_of_both, in_order),),
+    inputs=(Input(MOVIES, films.films_of_both, in_order, reads=films.are_of_both),),
     write=films.film_line,
 )
 Q2: Final = Summary(
     name="movies-q2",
     header=("country", "budget"),
-    inputs=(Input(MOVIES, films.budgets, films.sum_budgets),),
+    inputs=(Input(MOVIES, films.budgets, films.sum_budgets, reads=films.are_of_one_country),),
     partial=only_input,
     answer=films.top_countries,
 )
 Q3: Final = Summary(
     name="movies-q3",
     header=("extreme", "id", "title", "mean_rating"),
-    inputs=(Input(MOVIES, films.titles, films.distinct_titles), Input(RATINGS, as_it_is, ratings.combine)),
+    inputs=(
+        Input(MOVIES, films.titles, films.distinct_titles, reads=films.are_of_argentina),
+        Input(RATINGS, as_it_is, ratings.combine),
+    ),
     partial=films.rated_extremes,
     answer=films.best_and_worst,
 )
 Q4: Final = Summary(
     name="movies-q4",
     header=("actor", "appearances"),
-    inputs=(Input(MOVIES, films.listings, films.sum_listings), Input(CREDITS, films.casts, as_they_are)),
+    inputs=(
+        Input(MOVIES, films.listings, films.sum_listings, reads=films.are_of_argentina),
+        Input(CREDITS, films.casts, as_they_are, reads=films.have_a_cast),
+    ),
     partial=films.appearances,
     answer=films.top_actors,
 )
@@ -94,5 +100,5 @@ MOVIES_DATASET: Final = Dataset(
     files=(MOVIES, RATINGS, CREDITS),  # in this order they are sent: query 3 needs the first two
     queries=(Q1, Q2, Q3, Q4, Q5),
     # 8 rows a batch: a model takes half a second for them, and no commit waits longer than that for one batch
-    derived=(Derived(OVERVIEWS, source=MOVIES, select=films.overviews, rows_per_batch=8),),
+    derived=(Derived(OVERVIEWS, source=MOVIES, select=films.overviews, rows_per_batch=8, reads=films.may_be_labelled),),
 )

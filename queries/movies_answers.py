@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from queries import exact
 from queries.columns import (
-    Mask,
     are_set,
     from_rows,
     joining,
@@ -29,7 +28,7 @@ from queries.columns import (
     sum_by,
     table_of,
 )
-from queries.model import Given, Options, Row
+from queries.model import Given, Mask, Options, Row
 
 Tables = Mapping[str, pa.Table]
 Rows = Sequence[Sequence[str]]
@@ -48,10 +47,14 @@ RATES: Final = schema(label=pa.string(), films=pa.int64(), rate_units=pa.string(
 # --- 1: films of Argentina and Spain, 2000 to 2009
 
 
-def films_of_both(batch: pa.Table, _: Given) -> pa.Table:
+def are_of_both(batch: pa.Table, _: Options) -> Mask:
     years = _years(batch)
     both = lists_have(batch, "countries", "Argentina") & lists_have(batch, "countries", "Spain")
-    films = keep(batch, both & (years >= 2000) & (years < 2010))
+    return both & (years >= 2000) & (years < 2010)
+
+
+def films_of_both(batch: pa.Table, given: Given) -> pa.Table:
+    films = keep(batch, are_of_both(batch, given.options))
     return table_of(FILMS, films["movie_id"], films["title"], pc.binary_join(films["genres"], "|"))
 
 
@@ -63,8 +66,14 @@ def film_line(film: Row) -> Sequence[str]:
 # --- 2: the countries that spent most on their own
 
 
-def budgets(batch: pa.Table, _: Given) -> pa.Table:
-    films = keep(batch, (list_lengths(batch, "countries") == 1) & are_set(batch, "budget"))
+def are_of_one_country(batch: pa.Table, _: Options) -> Mask:
+    """Returns which films one country made alone, with a budget that is known."""
+    mask: Mask = (list_lengths(batch, "countries") == 1) & are_set(batch, "budget")
+    return mask
+
+
+def budgets(batch: pa.Table, given: Given) -> pa.Table:
+    films = keep(batch, are_of_one_country(batch, given.options))
     return sum_budgets(table_of(BUDGETS, pc.list_flatten(films["countries"]), films["budget"]))
 
 
@@ -83,8 +92,8 @@ def top_countries(partials: pa.Table, _: Options) -> Rows:
 # --- 3: the best and the worst rated film of Argentina since 2000
 
 
-def titles(batch: pa.Table, _: Given) -> pa.Table:
-    return distinct_titles(_of_argentina(batch).select(TITLES.names))
+def titles(batch: pa.Table, given: Given) -> pa.Table:
+    return distinct_titles(keep(batch, are_of_argentina(batch, given.options)).select(TITLES.names))
 
 
 def distinct_titles(blocks: pa.Table) -> pa.Table:
@@ -122,9 +131,9 @@ def _extremes(rated: Sequence[Rated]) -> list[Rated]:
 # --- 4: the actors of the films of query 3, rated or not
 
 
-def listings(batch: pa.Table, _: Given) -> pa.Table:
+def listings(batch: pa.Table, given: Given) -> pa.Table:
     """How often a film is listed: so often does its cast count."""
-    films = _of_argentina(batch)
+    films = keep(batch, are_of_argentina(batch, given.options))
     return sum_listings(table_of(LISTINGS, films["movie_id"], np.ones(films.num_rows, dtype=np.int64)))
 
 
@@ -132,9 +141,13 @@ def sum_listings(blocks: pa.Table) -> pa.Table:
     return sum_by(blocks, "movie_id")
 
 
-def casts(batch: pa.Table, _: Given) -> pa.Table:
+def have_a_cast(batch: pa.Table, _: Options) -> Mask:
+    return list_lengths(batch, "cast") > 0
+
+
+def casts(batch: pa.Table, given: Given) -> pa.Table:
     """Any film may turn out to count: the films can come after their casts."""
-    return keep(batch, list_lengths(batch, "cast") > 0)
+    return keep(batch, have_a_cast(batch, given.options))
 
 
 def appearances(tables: Tables, _: Options) -> pa.Table:
@@ -154,9 +167,14 @@ def top_actors(partials: pa.Table, _: Options) -> Rows:
 # --- 5: what films earn by the mood of their overview
 
 
+def may_be_labelled(batch: pa.Table, options: Options) -> Mask:
+    """Returns which films are in scope, with a budget and a revenue that are known."""
+    return _in_scope(batch, options) & are_set(batch, "budget") & are_set(batch, "revenue")
+
+
 def overviews(batch: pa.Table, options: Options) -> pa.Table:
     """The films that spent and earned something. Zero is zero as written: 1e-400 has a double of 0 and is not zero."""
-    films = keep(batch, _in_scope(batch, options) & are_set(batch, "budget") & are_set(batch, "revenue"))
+    films = keep(batch, may_be_labelled(batch, options))
     rows = rows_of(films.select(["movie_id", "overview", "revenue", "budget"]))
     return from_rows(
         OVERVIEWS,
@@ -203,8 +221,9 @@ def _years(batch: pa.Table) -> NDArray[np.int16]:
     return numbers(batch, "year", null=0)
 
 
-def _of_argentina(batch: pa.Table) -> pa.Table:
-    return keep(batch, lists_have(batch, "countries", "Argentina") & (_years(batch) >= 2000))
+def are_of_argentina(batch: pa.Table, _: Options) -> Mask:
+    """Returns which films meet the condition of queries 3 and 4."""
+    return lists_have(batch, "countries", "Argentina") & (_years(batch) >= 2000)
 
 
 def _top(count: int, sums: Iterable[tuple[str, int]]) -> Rows:

@@ -7,7 +7,7 @@ header, a column that is missing, a quoted field that never ends) is an error, n
 import csv
 import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,11 @@ class Answers:
 
     files: dict[str, bytes]
     counts: dict[str, Counts]
+
+
+def files_read(reads: Mapping[str, tuple[str, ...]], wanted: Collection[str]) -> list[str]:
+    """Returns the files that the wanted answers are made of, by the names that they have as single files."""
+    return list(dict.fromkeys(file for answer in reads if answer in wanted for file in reads[answer]))
 
 
 def read_rows(

@@ -38,6 +38,7 @@ class World:
     answers: dict[tuple[ClientId, str], list[Answer]] = field(default_factory=lambda: defaultdict(list))
     sent: Counter[tuple[ClientId, str]] = field(default_factory=Counter)  # rows in batches, by kind of file
     counted: dict[tuple[ClientId, str], int] = field(default_factory=dict)  # rows folded
+    asked: dict[ClientId, Options] = field(default_factory=dict)  # by who has uploaded
     poison: Callable[[str, About], bool] = lambda topic, about: False  # whether a worker has set the record aside
 
     def __post_init__(self) -> None:
@@ -45,7 +46,8 @@ class World:
 
     def upload(self, client: ClientId, folder: Path, options: Options) -> None:
         """Each file in pieces of any size, each piece's rows to their partitions, then the end to all of them."""
-        for file in self.dataset.files:
+        self.asked[client] = options
+        for file in self.dataset.asked_for(options).files:
             about = About("batch", client, self.dataset.name, file.kind, options=options.to_dict())
             single = folder / file.filename
             for path in [single] if single.exists() else sorted((folder / file.kind).glob("*.csv")):
@@ -64,8 +66,9 @@ class World:
 
     def abort(self, client: ClientId) -> None:
         """As the gateway does it: behind whatever of the client's files is on its way."""
-        for file in self.dataset.files:
-            about = About("abort", client, self.dataset.name, file.kind)
+        options = self.asked[client]
+        for file in self.dataset.asked_for(options).files:
+            about = About("abort", client, self.dataset.name, file.kind, options=options.to_dict())
             for partition in range(self.partitions):
                 self.logs[file.kind, partition].append((about, b"{}"))
 
