@@ -37,18 +37,29 @@ export function kindOf(path, kinds) {
   )
 }
 
-/** { sources: [{ kind, name, file }], strays: [path], missing: [kind] } */
+/** The part of a dataset that these queries are about; `notRead` are the kinds of files that none of them reads. */
+export function askedFor(dataset, queries) {
+  const asked = dataset.queries.filter(({ query }) => queries.has(query))
+  const needed = new Set(asked.flatMap(({ files }) => files))
+  const files = dataset.files.filter(({ kind }) => needed.has(kind))
+    .map((file) => ({ ...file, after: file.after.filter((kind) => needed.has(kind)) }))
+  return { ...dataset, queries: asked, files, notRead: dataset.files.filter(({ kind }) => !needed.has(kind)) }
+}
+
+/** { sources: [{ kind, name, file }], notRead: [path], strays: [path], missing: [kind] } */
 export function matched(found, dataset) {
   const sources = []
   const strays = []
+  const notRead = []
   for (const { path, file } of found) {
-    const kind = kindOf(path, dataset.files)
+    const kind = kindOf(path, [...dataset.files, ...(dataset.notRead ?? [])])
     const taken = kind && !kind.folder && sources.some((source) => source.kind === kind)
-    if (!kind || taken) strays.push(path)
+    if (dataset.notRead?.includes(kind)) notRead.push(path)
+    else if (!kind || taken) strays.push(path)
     else sources.push({ kind, name: kind.folder ? `${kind.kind}/${file.name}` : kind.filename, file })
   }
   const missing = dataset.files.filter((kind) => !sources.some((source) => source.kind === kind))
-  return { sources, strays, missing }
+  return { sources, notRead, strays, missing }
 }
 
 /** The dataset that most of the files belong to. */

@@ -1,5 +1,6 @@
 // Where everything comes together: two views, the theme, the sessions of this tab.
 
+import { askedFor } from "./choose.js"
 import { $, say, setText } from "./dom.js"
 import { Gateways } from "./net.js"
 import { NewSession } from "./new_session.js"
@@ -79,7 +80,10 @@ async function setUpSessions() {
     say(`Going on at ${new URL(url).host}`)
   })
   const byName = new Map(datasets.map((dataset) => [dataset.name, dataset]))
-  for (const ticket of sessions().reverse()) if (byName.has(ticket.dataset)) show(byName.get(ticket.dataset), ticket)
+  for (const ticket of sessions().reverse()) {
+    const dataset = byName.get(ticket.dataset)
+    if (dataset) show(askedFor(dataset, new Set(ticket.queries ?? dataset.queries.map(({ query }) => query))), ticket)
+  }
 
   new NewSession(datasets, async (dataset, options, sources) => {
     const opened = await gateways.json("/sessions", {
@@ -88,7 +92,7 @@ async function setUpSessions() {
       body: JSON.stringify({ dataset: dataset.name, ...options }),
     })
     const plan = sources.map(({ kind, name, file }) => ({ kind: kind.kind, name, length: file.size }))
-    const ticket = { client_id: opened.client_id, token: opened.token, dataset: dataset.name, plan }
+    const ticket = { client_id: opened.client_id, token: opened.token, dataset: dataset.name, queries: opened.queries, plan }
     const session = show(dataset, ticket)
     session.keep()
     session.upload(sources)

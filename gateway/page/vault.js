@@ -20,7 +20,7 @@ function write(key, value) {
   }
 }
 
-/** [{ client_id, token, dataset, options, opened_at, plan: [{ kind, name, length }] }], newest first. */
+/** [{ client_id, token, dataset, queries: [name], plan: [{ kind, name, length }] }], newest first. */
 export const sessions = () => read(SESSIONS, [])
 
 export function keepSession(session) {

@@ -16,7 +16,7 @@ from infra import events, keeper, page_link
 from infra.generate.datasets import GENERATORS
 from infra.oracle.datasets import ORACLES
 from infra.oracle.sentiment import Sentiment
-from infra.processes import Process
+from infra.processes import Process, wait_until
 from infra.services import Shape
 from tests.browser.chromium import PATIENCE_MS, Tab, find_chromium, running
 
@@ -79,6 +79,11 @@ def gateways_of(home: Path) -> list[str]:
     return found
 
 
+def state_of(home: Path, role: str, index: int) -> str:
+    rows = keeper.status(home)["processes"]
+    return next(str(row["state"]) for row in rows if (row["role"], row["index"]) == (role, index))
+
+
 def process_of(home: Path, role: str, index: int) -> Process:
     rows = keeper.status(home)["processes"]
     return Process.of(next(row["pid"] for row in rows if (row["role"], row["index"]) == (role, index)))
@@ -95,6 +100,34 @@ def test_a_folder_dropped_on_the_page_gives_the_oracles_bytes(tab: Tab, files: P
     expect(rejected).to_have_text(re.compile(r"^[1-9][0-9]* rejected$"))
     tab.session().locator("[data-query=movies-q2] .query").click()
     expect(tab.session().get_by_role("img", name=re.compile("^Budget of films"))).to_be_visible()
+
+
+def test_ticked_queries_alone_are_asked_for_and_other_files_stay_here(tab: Tab, files: Path, tmp_path: Path) -> None:
+    page = tab.page
+    boxes = page.get_by_role("group", name="Queries").get_by_role("checkbox")
+    expect(boxes).to_have_count(5)
+    for number in range(5):
+        expect(boxes.nth(number)).to_be_checked()
+    tab.choose(files / "movies")
+    for number in range(5):
+        boxes.nth(number).uncheck()
+    expect(page.locator("#start")).to_be_disabled()
+    expect(page.locator("#new-note")).to_have_text("tick at least one query")
+    for number in (0, 1):
+        boxes.nth(number).check()
+    expect(page.locator("#options")).to_be_hidden()  # of query 5
+    expect(page.locator("#wanted")).to_have_text("movies_metadata.csv")
+    expect(page.locator("#chosen")).to_contain_text("ratings.csvstays here: no ticked query reads it")
+    tab.start()
+    tab.wait_answered()
+    expect(tab.session().locator("[data-query]")).to_have_count(2)
+    expect(tab.session().locator(".file-name")).to_have_text(["movies_metadata.csv"])
+    page.reload()  # the choice outlives it
+    tab.wait_answered()
+    some = {
+        name: text for name, text in expected(files, "movies").items() if name in ("movies-q1.csv", "movies-q2.csv")
+    }
+    assert tab.downloads(tmp_path) == some
 
 
 def test_without_the_library_the_page_sends_files_by_its_own_means(tab: Tab, files: Path, tmp_path: Path) -> None:
@@ -190,6 +223,8 @@ def test_when_its_gateway_is_killed_the_page_goes_on_at_another(
     assert tab.downloads(tmp_path) == expected(files, "movies")
     other = gateways_of(home)[1].removeprefix("http://")
     expect(tab.page.locator("#where")).to_contain_text(other)
+    # The tests that follow begin at the gateway that was killed.
+    wait_until(lambda: state_of(home, "gateway", 0) == "ready", seconds=60, otherwise="the gateway is not back")
 
 
 def test_the_operator_sees_a_worker_die_and_return_and_a_transaction_hang(tab: Tab, home: Path) -> None:
