@@ -2,6 +2,7 @@
 
 import random
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -152,6 +153,49 @@ def test_ten_clients_on_three_datasets_each_get_their_own_answers(kafka: Cluster
             kills += 1
         assert kills, "without a kill there is no verdict"
         assert [future.result() for future in running] == [case.expected for case in cases]
+
+
+CHOICES = [
+    ("movies", "q2"),
+    ("movies", "q3,q4"),
+    ("movies", "q1,q5"),
+    ("flights", "q2"),
+    ("flights", "q1,q4"),
+    ("coffee", "q2,q4"),
+]
+
+
+def test_clients_that_ask_for_different_queries_get_those_whoever_is_killed(
+    kafka: Cluster, prefix: str, tmp_path: Path
+) -> None:
+    """All at once; a gateway dies at the start, both workers when the first answer is there."""
+    folders = {dataset: tmp_path / dataset for dataset in ROWS}
+    cases = {dataset: made(dataset, folder, 4000, 5) for dataset, folder in folders.items()}
+    killed = threading.Event()
+
+    def client(number: int) -> dict[str, bytes]:
+        dataset, queries = CHOICES[number]
+        with session(stack, dataset, queries=queries.split(",")) as opened:
+            opened.upload(cases[dataset].folder)
+            found = {}
+            for _, path in opened.answers(tmp_path / f"out-{number}"):
+                found[path.name] = path.read_bytes()
+                if not killed.is_set():
+                    killed.set()
+                    kill_all(stack.workers)()
+            return found
+
+    with Stack(kafka, prefix, tmp_path) as stack, ThreadPoolExecutor(len(CHOICES)) as clients:
+        for number in range(len(CHOICES)):
+            (tmp_path / f"out-{number}").mkdir()
+        running = [clients.submit(client, number) for number in range(len(CHOICES))]
+        stack.gateways[0].kill()
+        got = [future.result() for future in running]
+        assert killed.is_set()
+    for (dataset, queries), found in zip(CHOICES, got, strict=True):
+        names = [f"{dataset}-{query}.csv" for query in queries.split(",")]
+        assert found == {name: cases[dataset].expected[name] for name in names}
+    assert stack.restarts >= 2
 
 
 def kill_all(services: Sequence[ServiceProcess]) -> Callable[[], None]:

@@ -93,7 +93,7 @@ def choices(draw: st.DrawFn) -> tuple[str, tuple[str, ...]]:
     partitions=st.sampled_from((1, 3, 8)),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_any_choice_gives_the_oracles_bytes_beside_a_client_that_asks_for_all(
     choice: tuple[str, tuple[str, ...]], scope: Scope, partitions: int, seed: int, folders: Path
 ) -> None:

@@ -62,7 +62,8 @@ class Upload:
 class KeptSession:
     client_id: str
     token: str
-    options: dict[str, str]
+    options: dict[str, Any]
+    queries: list[str] = field(default_factory=lambda: list(NEEDS))
     uploads: dict[str, Upload] = field(default_factory=dict)
 
     def query(self, name: str, failed: dict[str, str]) -> dict[str, str]:
@@ -219,9 +220,17 @@ class _Handler(BaseHTTPRequestHandler):
         if asked["dataset"] != "movies":
             raise Refusal(404, f"there is no dataset {asked['dataset']}; there are movies")
         options = {"scope": asked.get("scope", "us"), "model": asked.get("model", "tiny-sentiment")}
-        session = KeptSession(uuid.uuid4().hex, uuid.uuid4().hex, options)
+        queries = list(NEEDS)
+        if "queries" in asked:
+            queries = [f"movies-{name.removeprefix('movies-')}" for name in asked["queries"]]
+            if unknown := [name for name in queries if name not in NEEDS]:
+                raise Refusal(422, f"queries: {unknown[0]} is no query of movies")
+            options["queries"] = queries
+        needed = set().union(*(NEEDS[name] for name in queries))
+        session = KeptSession(uuid.uuid4().hex, uuid.uuid4().hex, options, queries)
         cluster.sessions[session.client_id] = session
         files = [{"kind": kind, "filename": name, "columns": ["id"]} for kind, name in FILES.items()]
+        not_read = [file for file in files if file["kind"] not in needed]
         self._json(
             201,
             {
@@ -230,8 +239,9 @@ class _Handler(BaseHTTPRequestHandler):
                 "expires_at": "2099-01-01T00:00:00Z",
                 "dataset": "movies",
                 "options": options,
-                "files": files,
-                "queries": list(NEEDS),
+                "files": [file for file in files if file not in not_read],
+                "not_read": not_read,
+                "queries": queries,
                 "uploads": f"/sessions/{session.client_id}/uploads",
                 "events": f"/sessions/{session.client_id}/events",
             },
@@ -265,7 +275,7 @@ class _Handler(BaseHTTPRequestHandler):
             "expires_at": "2099-01-01T00:00:00Z",
             "uploads": [upload.row() for upload in session.uploads.values()],
             "files": [upload.stage() for upload in session.uploads.values()],
-            "queries": [session.query(name, cluster.failed_queries) for name in NEEDS],
+            "queries": [session.query(name, cluster.failed_queries) for name in session.queries],
         }
 
     def _create(self, cluster: FakeCluster, session: KeptSession) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from producer_client import notes
+from producer_client.api import Client
 from producer_client.cli import run
+from producer_client.errors import WrongUsage
 from tests.unit.client.fake_gateway import NEEDS, FakeCluster, Gateway, wait_for
 
 Words = list[str]
@@ -268,3 +270,59 @@ def test_waiting_for_answers_survives_the_gateway(words: Words, pair: list[Gatew
             assert process.returncode == 0, err
     finally:
         NEEDS.update(needs)
+
+
+@pytest.mark.parametrize("names", [["--queries", "q1,movies-q3"], ["--queries", "movies-q3", "--queries", "q1"]])
+def test_files_that_no_asked_query_reads_stay_here_and_it_says_so(
+    names: Words, words: Words, cluster: FakeCluster, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "movies-q2.csv").write_text("of an earlier run\n")
+    code, _, err = upload([*words, *names])
+    assert code == 0, err
+    assert sorted(answers(folder)) == ["movies-q1.csv", "movies-q3.csv"]
+    assert "credits.csv is not sent: none of the queries of this session (" in err
+    assert "ratings.csv is not sent" not in err
+    report = json.loads((folder / "report.json").read_text())
+    assert sorted(report["options"]["queries"]) == ["movies-q1", "movies-q3"]
+    assert sorted(query["query"] for query in report["queries"]) == ["movies-q1", "movies-q3"]
+    assert sorted(file["kind"] for file in report["files"]) == ["movies", "ratings"]
+    assert cluster.count("POST", "/uploads") == 2
+
+
+def test_a_file_that_no_asked_query_reads_may_be_missing(words: Words, movies: Path) -> None:
+    (movies / "ratings.csv").unlink()
+    assert upload([*words, "--queries", "q2,q4"])[0] == 0
+    code, _, err = upload([*words, "--queries", "q3"])
+    assert (code, "has no ratings.csv" in err) == (2, True)
+
+
+def test_an_upload_goes_on_with_the_queries_that_it_began_with(words: Words, cluster: FakeCluster) -> None:
+    cluster.hold_at = 1_234_567
+    with started([*words, "--queries", "q3"]) as process:
+        assert cluster.held.wait(20)
+        process.kill()
+        process.wait()
+    cluster.hold_at = -1
+    cluster.release.set()
+    code, _, err = upload([*words, "--resume", "--queries", "q1,q3"])
+    assert (code, "began with the --queries movies-q3, not movies-q1,movies-q3" in err) == (2, True)
+    code, _, err = upload([*words, "--resume", "--queries", "movies-q3"])
+    assert code == 0, err
+
+
+def test_a_query_that_there_is_not_is_what_the_gateway_says(words: Words) -> None:
+    code, _, err = upload([*words, "--queries", "q7"])
+    assert (code, err) == (2, "queries: movies-q7 is no query of movies\n")
+
+
+@pytest.mark.parametrize("given", ["q3", ["q3"], ["movies-q3"]])
+def test_from_python_a_session_asks_for_queries(given: str | list[str], pair: list[Gateway], movies: Path) -> None:
+    with Client([gateway.url for gateway in pair]) as client, client.open("movies", queries=given) as session:
+        assert session.queries == ("movies-q3",)
+        assert [kind.kind for kind in session.files_not_read] == ["credits"]
+        with pytest.raises(WrongUsage, match=r"credits.csv: none of the queries .*movies-q3.* reads credits"):
+            session.upload_file(movies / "credits.csv")
+        session.upload(movies)
+        assert [query for query, _ in session.answers(movies)] == ["movies-q3"]

@@ -13,7 +13,7 @@ from infra.generate.movies import generate
 from infra.oracle import movies
 from infra.oracle.rows import Answers
 from infra.oracle.sentiment import Sentiment
-from infra.verify import Difference, describe, first_difference, verify
+from infra.verify import Difference, as_json, compared, describe, first_difference, verify
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +130,27 @@ def test_exit_codes_of_the_command(files: Path, results: Path) -> None:
     assert (bad.returncode, "movies-q2.csv  differs, line 1" in bad.stdout) == (1, True)
     wrong = run(str(files), str(results / "nowhere"))
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+
+
+def test_what_was_asked_for_is_compared_and_nothing_else(files: Path, results: Path, tmp_path: Path) -> None:
+    for number in (2, 3, 4):
+        (results / f"movies-q{number}.csv").unlink()
+    data = tmp_path / "data"
+    data.mkdir()
+    shutil.copy(files / "movies_metadata.csv", data)  # the other files were not sent
+    assert len(verify("movies", files, results)) == 3
+    assert verify("movies", data, results, queries=["q1", "movies-q5"]) == []
+    write_report(results, options={"queries": ["movies-q1", "movies-q5"]})
+    assert verify("movies", data, results) == []
+    same = compared("movies", results)
+    assert describe("movies", [], same).splitlines() == ["movies-q1.csv  same", "movies-q5.csv  same"]
+    assert json.loads(as_json("movies", [], same))["queries"] == {"movies-q1": True, "movies-q5": True}
+    write_report(results, options={"queries": ["movies-q1"]})
+    [left] = verify("movies", data, results)
+    assert (left.file, left.expected) == ("movies-q5.csv", "no file, for the query was not asked for")
+    assert "movies-q5.csv  differs" in describe("movies", [left], compared("movies", results))
+    write_report(results, options={"queries": ["movies-q3"]})
+    with pytest.raises(ConfigError, match=r"ratings.csv is missing"):
+        verify("movies", data, results)
+    with pytest.raises(ConfigError, match="movies-q6 is no query of movies; there are movies-q1, "):
+        verify("movies", data, results, queries=["q6"])
