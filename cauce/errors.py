@@ -3,7 +3,7 @@
 CauceError
 ├── ConfigError        the operator fixes a variable, an option or the machine; exit code 2
 ├── BadUpload          the client fixes a file; HTTP 422 with file, line, reason
-├── BrokerUnavailable  wait, then try again (the one class with retriable = True)
+├── BrokerUnavailable  wait, then try again
 ├── Fenced             another worker owns the partition: end the process, the work is already elsewhere
 ├── CommitUncertain    Kafka did not say how the commit ended: end the process, trust the committed offsets
 ├── StoreCorrupt       store and changelog disagree: move the store aside, restore it
@@ -14,8 +14,6 @@ CauceError
 
 class CauceError(Exception):
     """Something Cauce knows about; the message says what happened, where, and what to do."""
-
-    retriable = False
 
 
 class ConfigError(CauceError):
@@ -37,8 +35,6 @@ class BadUpload(CauceError):
 
 class BrokerUnavailable(CauceError):
     """Kafka does not answer; it may do so later."""
-
-    retriable = True
 
 
 class Fenced(CauceError):

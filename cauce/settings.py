@@ -1,4 +1,4 @@
-"""One frozen object with every setting, read once from CAUCE_ variables and handed down.
+"""One frozen object with every setting, read from CAUCE_ variables where a process starts, and handed down.
 
 Invariant: a variable that starts with CAUCE_ and is not a field here is an error, never ignored.
 """

@@ -175,7 +175,7 @@ def kafka(
 
     \b
     cauce kafka topics --list
-    cauce kafka console-consumer --topic batches --from-beginning --isolation-level read_committed
+    cauce kafka console-consumer --topic ratings --from-beginning --isolation-level read_committed
     cauce kafka consumer-groups --describe --all-groups
     """
     from infra import tools

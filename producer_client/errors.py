@@ -63,7 +63,6 @@ class Unreachable(ClientError):
     """Tried for long enough; it may work later."""
 
     exit_code = 3
-    retriable = True
 
 
 class Stopped(ClientError):

@@ -22,23 +22,21 @@ log = logging.getLogger(__name__)
 
 
 class CheckpointState(Enum):
-    """open → sealed → produced → committed → stored; before committed, also → aborted."""
+    """open → sealed → produced → committed → stored. A worker that fails on the way ends: it moves no further."""
 
     OPEN = "open"  # takes writes
     SEALED = "sealed"  # ends on an event boundary, takes no more
     PRODUCED = "produced"  # answers and changelog are acknowledged, still invisible
     COMMITTED = "committed"  # visible, together with the input offsets
     STORED = "stored"  # RocksDB has caught up
-    ABORTED = "aborted"  # nothing became visible; the batches will be read again
 
 
 MOVES: Final = {
-    CheckpointState.OPEN: {CheckpointState.SEALED, CheckpointState.ABORTED},
-    CheckpointState.SEALED: {CheckpointState.PRODUCED, CheckpointState.ABORTED},
-    CheckpointState.PRODUCED: {CheckpointState.COMMITTED, CheckpointState.ABORTED},
+    CheckpointState.OPEN: {CheckpointState.SEALED},
+    CheckpointState.SEALED: {CheckpointState.PRODUCED},
+    CheckpointState.PRODUCED: {CheckpointState.COMMITTED},
     CheckpointState.COMMITTED: {CheckpointState.STORED},
     CheckpointState.STORED: set(),
-    CheckpointState.ABORTED: set(),
 }
 
 Observer = Callable[["Checkpoint", CheckpointState], None]
@@ -98,10 +96,6 @@ class Checkpoint:
     async def _write_store(self) -> None:
         await self._threaded(self._work.write_stores)
         self._move(CheckpointState.STORED)
-
-    def abort(self) -> None:
-        """Note that nothing of this became visible. A commit that was reached cannot be taken back."""
-        self._move(CheckpointState.ABORTED)
 
     @property
     def committed_offsets(self) -> Mapping[TP, int]:

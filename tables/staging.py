@@ -1,7 +1,7 @@
 """What a worker wrote since the last commit: visible to it at once, on disk only after Kafka has it.
 
-Invariant: a read sees the staged value first, then the store's. Nothing staged reaches a store before `take` handed it
-to a checkpoint, and nothing taken is forgotten before `settle`.
+Invariant: a read sees the staged value first, then the store's. Nothing staged reaches the store, and nothing is
+forgotten, before `settle`, which is called once Kafka has committed it.
 """
 
 from collections.abc import Iterator, Mapping
