@@ -1,0 +1,1 @@
+"""What proves Cauce and Kafka, and is not shipped."""
