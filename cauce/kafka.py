@@ -39,7 +39,15 @@ AGAIN_SECONDS: Final = 0.2
 Place = tuple[str, int]  # topic and partition
 log = logging.getLogger(__name__)
 
+# librdkafka waits at least 0.8 of this before it sends a request again. So a call of a transaction that took
+# less time sent its requests once, see `SENT_ONCE_SECONDS`.
+RETRY_BACKOFF_MS: Final = 250
+# A request that was sent twice may arrive twice, and for the first time when the next transaction has begun: an EndTxn
+# ends that one then (docs/kafka-findings.md). A new epoch, from `init_transactions`, makes the broker refuse it.
+SENT_ONCE_SECONDS: Final = 0.8 * RETRY_BACKOFF_MS / 1000
+
 PRODUCER: Final[dict[str, Any]] = {
+    "retry.backoff.ms": RETRY_BACKOFF_MS,
     "linger.ms": 5,
     "batch.size": 1 << 20,
     "message.max.bytes": MAX_RECORD_BYTES,

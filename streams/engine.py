@@ -253,7 +253,7 @@ class Engine:
             self._wait_for_an_even_one(uneven)
             return
         if tps:
-            self._begin()
+            await self._begin()
             if self._unclaimed:
                 await self.checkpoint()  # our name on the offsets: should we die, the next owner knows whom to fence
         await self._router.on_ready(tps)
@@ -377,7 +377,7 @@ class Engine:
 
     async def _commit_and_go_on(self) -> None:
         await self._commit()
-        self._begin()
+        await self._begin()
         if self.phase is Phase.RUNNING:
             self.gate.open()
 
@@ -387,8 +387,12 @@ class Engine:
             self.outbox.records or self._unclaimed or any(self.inbox.acked.values()) or self._tables.staged_bytes
         )
 
-    def _begin(self) -> None:
+    async def _begin(self) -> None:
         if self._open is None:  # else one was begun for the last assignment, and nothing came of it
+            if self._transaction.needs_renewal:
+                await self._threaded(self._transaction.renew)
+                if self.has_failed:
+                    return
             self._transaction.begin()
         self._numbers += 1
         assert self._member is not None

@@ -1,20 +1,22 @@
 """The one transactional producer of a worker: everything it sends, and the offsets of what it read, commit together.
 
-Invariant: nothing commits without offsets, because the group generation that travels with them is what makes a stale
-worker fail (docs/exactly-once.md). Any error here ends the process; no call is tried again.
+Invariants: nothing commits without offsets, because the group generation that travels with them is what makes a stale
+worker fail (docs/exactly-once.md). Any error here ends the process; no call is tried again. Where the library may have
+sent a request of a commit twice, nothing is begun before `renew` has made the late one harmless.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from faust.types import TP
 
-from cauce.errors import BrokerUnavailable, CauceError, CommitUncertain
-from cauce.kafka import PRODUCER, doorway, take_over_id, translated
+from cauce.errors import BrokerUnavailable, CauceError, CommitUncertain, IllegalMove
+from cauce.kafka import PRODUCER, SENT_ONCE_SECONDS, doorway, take_over_id, translated
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +51,12 @@ class Transaction:
         self.id = transactional_id
         self._label = label
         self._timeout = timeout_ms / 1000
-        self._producer = Producer(producer_config(client, transactional_id, timeout_ms))
+        self._config = producer_config(client, transactional_id, timeout_ms)
+        self._producer = Producer(self._config)
         self._closing = threading.Event()
         self._failure: KafkaError | None = None
+        # A request of the last commit may still be on its way, and would be taken for one of the next.
+        self.needs_renewal = False
         self._poller = threading.Thread(target=self._poll, name="deliveries", daemon=True)
 
     def initialise(self) -> None:
@@ -63,7 +68,17 @@ class Transaction:
             take_over_id(self._producer, self.id, INIT_SECONDS)
             self._poller.start()
 
+    def renew(self) -> None:
+        """Takes a new producer, and with it a new epoch: the broker refuses what the old one left on its way. Nothing
+        is open and all was acknowledged, so there is nothing to hand over."""
+        log.warning("a commit was slow, a new epoch is taken", extra={"transactional_id": self.id})
+        producer = Producer(self._config)
+        take_over_id(producer, self.id, INIT_SECONDS)
+        self._producer, self.needs_renewal = producer, False
+
     def begin(self) -> None:
+        if self.needs_renewal:
+            raise IllegalMove(f"transaction {self.id}: begun although a request of the last one may be on its way")
         with doorway("begin_transaction", self.id):
             self._producer.begin_transaction()
 
@@ -115,12 +130,18 @@ class Transaction:
         if not offsets:
             raise CommitUncertain(f"transaction {self.id}: no offsets, so nothing would fence a stale worker; a bug")
         positions = [TopicPartition(tp.topic, tp.partition, offset, self._label(tp)) for tp, offset in offsets.items()]
-        with doorway("send_offsets_to_transaction", self.id):
+        with doorway("send_offsets_to_transaction", self.id), self._noting_whether_slow():
             self._producer.send_offsets_to_transaction(positions, member, self._timeout)
 
     def commit(self) -> None:
-        with doorway("commit_transaction", self.id):
+        with doorway("commit_transaction", self.id), self._noting_whether_slow():
             self._producer.commit_transaction(self._timeout)
+
+    @contextmanager
+    def _noting_whether_slow(self) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.needs_renewal |= time.monotonic() - began >= SENT_ONCE_SECONDS
 
     def abort(self, timeout_seconds: float) -> None:
         with doorway("abort_transaction", self.id):
