@@ -19,26 +19,34 @@ REMEMBERED: Final = 1000
 class Rates:
     """So many requests a second for each key, as a bucket that fills again."""
 
-    def __init__(self, per_second: float, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, per_second: float, what: str, clock: Callable[[], float] = time.monotonic, at_once: float | None = None
+    ) -> None:
+        """`at_once`: how many may come together, where that is not two seconds' worth."""
         self._per_second = per_second
         self._what = what  # to be asked less often, and the variable that says how often
         self._clock = clock
-        self._full = max(1.0, per_second * BURST_SECONDS)
+        self._full = max(1.0, per_second * BURST_SECONDS) if at_once is None else at_once
         self._left: dict[Hashable, tuple[float, float]] = {}  # requests that may come now, and when that was so
         self._tidy_at = REMEMBERED
 
     def take(self, key: Hashable) -> None:
         """Count a request, or refuse it with the time to wait."""
+        if wait := self.wait(key):
+            detail = f"{self._what}: {self._per_second:g} a second are taken; wait a little"
+            raise later(429, "too-often", detail, wait)
+
+    def wait(self, key: Hashable) -> float:
+        """Counts a request and returns 0, or returns in how many seconds there is room for one."""
         now = self._clock()
         left = self._now(key, now)
         if left < 1:
-            wait = (1 - left) / self._per_second
-            detail = f"{self._what}: {self._per_second:g} a second are taken; wait a little"
-            raise later(429, "too-often", detail, wait)
+            return (1 - left) / self._per_second
         if len(self._left) >= self._tidy_at:
             self._left = {known: at for known, at in self._left.items() if self._now(known, now) < self._full}
             self._tidy_at = max(REMEMBERED, 2 * len(self._left))
         self._left[key] = (left - 1, now)
+        return 0.0
 
     def _now(self, key: Hashable, now: float) -> float:
         left, at = self._left.get(key, (self._full, now))

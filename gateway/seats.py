@@ -2,9 +2,14 @@
 
 Invariant: a seat's producer was made by taking the upload over, and its progress is what that producer committed last.
 So the progress is right for as long as Kafka takes anything from that producer.
+
+Who is about to go on looks first (`look`), and what it is told stays true until a request that came later: a writer on
+this replica commits what it has in hand and gives way, one on another replica is fenced. A writer that is interrupted
+again and again is left a turn each time, so any number of looks only slows it down.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,7 +17,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from cauce.errors import Fenced
 from cauce.messages import ClientId, Upload, UploadId
+from gateway.limits import Rates
 from gateway.parse import Parser
 from gateway.problems import Problem, later
 from gateway.publish import Publisher
@@ -21,7 +28,13 @@ log = logging.getLogger(__name__)
 
 Key = tuple[ClientId, UploadId]
 GIVE_WAY_SECONDS: Final = 5.0  # a commit that is under way ends within this, or Kafka is slow
-LOOK_SECONDS: Final = 1.0
+REAP_SECONDS: Final = 1.0
+# Interruptions of one upload: five at once, for a client on a bad line, then one in two seconds. A writer on another
+# replica learns that it was fenced with its next commit, so a turn of one second would be half lost.
+TURNS_PER_SECOND: Final = 0.5
+TURNS_AT_ONCE: Final = 5
+ASK_AGAIN_SECONDS: Final = 1.0  # whoever was in front of us in the queue may be writing by now
+LOOKS_AT_ONCE: Final = 8  # each makes a producer; the threads that they block are also those that commit
 
 
 @dataclass(slots=True)
@@ -31,6 +44,7 @@ class Live:
     publisher: Publisher
     progress: Upload | None  # None: not created yet
     parser: Parser | None = None  # of the bytes that `progress` counts
+    proved_at: float = 0.0  # when what showed last that nobody has taken the upload from us was begun
     dirty: bool = False  # the parser may be ahead of the progress
     created: dict[UploadId, Upload] = field(default_factory=dict)  # in a folder, by this producer: the view lags behind
 
@@ -42,9 +56,12 @@ class Seat:
     live: Live | None = None
     used_at: float = 0.0
     waiting: int = 0
+    looked: tuple[float, Upload | None] = (0.0, None)  # when the last look was begun, and what it saw
 
 
 TakeOver = Callable[[], Awaitable[Live]]
+# Commits what is known once more; raises Fenced where another replica has taken the upload over.
+Prove = Callable[[Live], Awaitable[None]]
 # Whether nothing speaks against a producer that was kept: another replica may have moved on.
 Fresh = Callable[[Live], bool]
 
@@ -64,6 +81,8 @@ class Seats:
         self._idle_seconds = idle_seconds
         self._seats: dict[Key, Seat] = {}
         self._taken = 0  # producers there are, or about to be
+        self._turns = Rates(TURNS_PER_SECOND, "interruptions", at_once=TURNS_AT_ONCE)
+        self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
 
     @property
     def live(self) -> int:
@@ -77,6 +96,7 @@ class Seats:
         anew."""
         seat = self._seats.setdefault(key, Seat())
         await self._acquire(key, seat)
+        seat.looked = (0.0, None)
         try:
             if seat.live is not None and not fresh(seat.live):
                 await self._drop(seat)
@@ -92,10 +112,42 @@ class Seats:
             seat.lock.release()
             self._tidy(key, seat)
 
+    async def look(self, key: Key, take_over: TakeOver, prove: Prove) -> Upload | None:
+        """Returns what is committed of the upload, and no request that came before this one changes it any more.
+
+        It needs no seat: a producer that is made for it is given back at once."""
+        asked_at = time.monotonic()
+        seat = self._seats.setdefault(key, Seat())
+        seat.waiting += 1
+        try:
+            while True:
+                await self._acquire(key, seat)
+                try:
+                    if seat.live is not None and await self._holds(seat, asked_at, prove):
+                        return seat.live.progress
+                    began_at, progress = seat.looked
+                    if began_at >= asked_at:  # another look, which was begun when this one had been asked for
+                        return progress
+                    wait = self._turns.wait(key)  # it may interrupt a writer on another replica
+                    if not wait:
+                        return await self._look(seat, take_over)
+                finally:
+                    seat.used_at = time.monotonic()
+                    seat.lock.release()
+                await asyncio.sleep(wait)
+        finally:
+            seat.waiting -= 1
+            self._tidy(key, seat)
+
+    def offset(self, key: Key) -> int:
+        """How far the upload is at least, as far as this replica wrote it."""
+        seat = self._seats.get(key)
+        return seat.live.progress.offset if seat and seat.live and seat.live.progress else 0
+
     async def reap(self) -> None:
         """For ever: give back what nobody used for a while."""
         while True:
-            await asyncio.sleep(min(LOOK_SECONDS, self._idle_seconds))
+            await asyncio.sleep(min(REAP_SECONDS, self._idle_seconds))
             for key, seat in list(self._seats.items()):
                 if not seat.lock.locked() and time.monotonic() - seat.used_at > self._idle_seconds:
                     await self._drop(seat)
@@ -111,18 +163,55 @@ class Seats:
 
     async def _acquire(self, key: Key, seat: Seat) -> None:
         """The later request wins, as it does between replicas: its client knows whether the former one is alive."""
-        if seat.lock.locked():
-            seat.give_way.set()
         seat.waiting += 1
         try:
             async with asyncio.timeout(GIVE_WAY_SECONDS):
-                await seat.lock.acquire()
+                while not await self._acquired(key, seat):
+                    pass
         except TimeoutError:
             self._tidy(key, seat)
             raise later(423, "moved", "another request is writing to this upload; HEAD says how far it is") from None
         finally:
             seat.waiting -= 1
         seat.give_way.clear()
+
+    async def _acquired(self, key: Key, seat: Seat) -> bool:
+        """Waits a while for the lock. Whoever has it is asked to give way, unless it has been asked too often."""
+        patience = ASK_AGAIN_SECONDS
+        if seat.lock.locked():
+            if wait := self._turns.wait(key):
+                patience = wait
+            else:
+                seat.give_way.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                return await seat.lock.acquire()
+        return False
+
+    async def _holds(self, seat: Seat, asked_at: float, prove: Prove) -> bool:
+        """Whether the producer that was kept is still the upload's only one."""
+        assert seat.live is not None
+        if seat.live.proved_at >= asked_at:
+            return True
+        if seat.live.progress is not None:
+            try:
+                await prove(seat.live)
+            except Fenced:
+                pass
+            except BaseException:
+                await asyncio.shield(self._drop(seat))
+                raise
+            else:
+                return True
+        await self._drop(seat)
+        return False
+
+    async def _look(self, seat: Seat, take_over: TakeOver) -> Upload | None:
+        async with self._looks:
+            live = await take_over()
+            await asyncio.to_thread(live.publisher.close)
+        seat.looked = (live.proved_at, live.progress)
+        return live.progress
 
     async def _make(self, take_over: TakeOver) -> Live:
         while self._taken >= self._limit:

@@ -9,6 +9,7 @@ it, has taken that over: so nothing can be added to a folder that is closed, and
 """
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Final
@@ -91,19 +92,28 @@ class Uploads:
             return folder
 
     async def find(self, client_id: ClientId, upload_id: UploadId) -> Upload:
-        """How far it is, exactly: what committed transactions hold at this moment. One that a dead gateway left open
-        lasts for seconds; whoever asks here is about to go on, so the upload is taken over, which ends it."""
+        """Returns how far it is, which a later request only can change: whoever asks is about to go on, so an upload
+        that has not ended is taken from those who write to it (docs/decisions/0016-a-head-takes-over.md)."""
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                return known(await self._latest(client_id), upload_id)
-        except TimeoutError:
-            pass
-        file_of(await self._shared.client(client_id), upload_id)
+                upload = known(await self._latest(client_id), upload_id)
+            if upload.complete or upload.failed:
+                return upload
+        except TimeoutError:  # a dead gateway's transaction is open; to take the upload over ends it
+            file_of(await self._shared.client(client_id), upload_id)
+        scribe = self._shared.scribe(session_of(await self._shared.client(client_id)))
+
+        async def prove(live: Live) -> None:
+            assert live.progress is not None
+            began_at = time.monotonic()
+            await asyncio.to_thread(live.publisher.publish, [], [scribe.progress(live.progress)])
+            live.proved_at = began_at
+
         key = (client_id, upload_id)
-        async with self._shared.seats.hold(key, self._take_over(client_id, upload_id)) as (live, _):
-            if live.progress is None:
-                raise no_upload(upload_id)
-            return live.progress
+        progress = await self._shared.seats.look(key, self._take_over(client_id, upload_id), prove)
+        if progress is None:
+            raise no_upload(upload_id)
+        return progress
 
     async def write(
         self,
@@ -125,6 +135,8 @@ class Uploads:
             return live.progress is not None and live.progress.offset == offset and not moved_on
 
         key = (client_id, upload_id)
+        if (reached := self._shared.seats.offset(key)) > offset:  # it cannot be right, so nobody has to give way to it
+            raise wrong_offset(file.kind, reached, offset)
         async with self._shared.seats.hold(key, self._take_over(client_id, upload_id), fresh) as (live, give_way):
             progress = writable(live, upload_id, offset, size)
             body = Body(receive, give_way, self._shared.stopping, self._shared.settings.upload_floor_bytes)
@@ -180,6 +192,7 @@ class TakeOver:
 
     async def __call__(self) -> Live:
         client_id, upload_id = self._key
+        began_at = time.monotonic()
         settings, view = self._shared.settings, self._shared.view
         transactional_id = upload_transactional_id(settings.topic_prefix, client_id, upload_id)
         publisher = await asyncio.to_thread(Publisher.take_over, settings.kafka_client(), transactional_id)  # 1.
@@ -187,7 +200,7 @@ class TakeOver:
             await view.catch_up(client_id, SESSIONS.name, UPLOADS.name)  # 2.
             # Whoever ends a session says so first, then fences its uploads: one of the two is seen here.
             await self._shared.client(client_id)
-            return Live(publisher, await view.upload(client_id, upload_id))  # 3.
+            return Live(publisher, await view.upload(client_id, upload_id), proved_at=began_at)  # 3.
         except BaseException:
             await asyncio.to_thread(publisher.close)
             raise
@@ -288,11 +301,15 @@ def writable(live: Live, upload_id: UploadId, offset: int, size: int | None) -> 
     if progress.failed:
         raise Problem(422, "bad-file", f"{progress.failed}; nothing more is taken of this file", file=progress.name)
     if offset != progress.offset:
-        detail = f"{progress.name}: the upload is at offset {progress.offset}, not {offset}; go on from there"
-        raise Problem(409, "wrong-offset", detail, {"Upload-Offset": str(progress.offset)}, offset=progress.offset)
+        raise wrong_offset(progress.name, progress.offset, offset)
     if size is not None and offset + size > progress.length:
         raise too_long(progress)
     return progress
+
+
+def wrong_offset(name: str, reached: int, offset: int) -> Problem:
+    detail = f"{name}: the upload is at offset {reached}, not {offset}; go on from there"
+    return Problem(409, "wrong-offset", detail, {"Upload-Offset": str(reached)}, offset=reached)
 
 
 async def whole(body: Body, checksum: Checksum, progress: Upload) -> bytes:

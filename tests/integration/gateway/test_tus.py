@@ -212,7 +212,7 @@ def test_two_requests_for_one_upload_are_one_after_the_other(visit: Visit, share
 
         def stuck() -> "object":
             yield data[:half]
-            while visit.offset(location) < half:
+            while visit.committed(location) < half:
                 pass
             answer = visit.patch(location, half, data[half:])
             assert answer.status_code == 204, answer.text
