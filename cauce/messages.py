@@ -120,7 +120,7 @@ class Upload:
     upload_id: UploadId
     file: str  # kind
     name: str
-    length: int
+    length: int | None  # of the bytes that are uploaded; None: its client does not know it yet
     offset: int = 0
     tail: str = ""  # base64
     line: int = 1  # of the file, where the tail starts
@@ -130,6 +130,13 @@ class Upload:
     sent: int = 0  # rows in batches; neither rejected nor left out because no query needs them
     failed: str = ""  # what is wrong with the file; nothing more is taken
     files: int = 0  # not of a file: of a folder that is closed, how many it has
+    # What its client says of the file on its disk, to tell it from another one: bytes, milliseconds since 1970, and
+    # SHA-256 of its first and last 64 KiB, in hex.
+    size: int | None = None
+    mtime: int | None = None
+    fingerprint: str = ""
+    separator: str = ""  # of its columns, where it is not the one of its kind of file
+    answered: tuple[str, ...] = ()  # of a file that its client deleted: the queries that had their answers before
 
     @property
     def complete(self) -> bool:
@@ -159,8 +166,9 @@ def to_json(message: Session | Upload | Answer) -> bytes:
 
 def from_json(kind: type[T], value: bytes) -> T:
     fields: dict[str, Any] = json.loads(value)
-    if "header" in fields:
-        fields["header"] = tuple(fields["header"])
+    for name in ("header", "answered"):
+        if name in fields:
+            fields[name] = tuple(fields[name])
     return kind(**fields)
 
 

@@ -139,6 +139,7 @@ def tus_call(request: Request) -> tuple[Shared, Uploads, ClientId]:
 @router.post("/sessions/{client_id}/uploads", status_code=201, summary="tus: create an upload, or find it again")
 async def create_upload(request: Request) -> Response:
     shared, uploads, client_id = tus_call(request)
+    tus.refuse_encoded(request.headers)
     length = tus.length(request.headers, shared.settings.max_upload_bytes)
     upload = await uploads.create(client_id, length, tus.metadata(request.headers))
     expires = shared.expires(await shared.client(client_id))
@@ -153,7 +154,7 @@ async def head_upload(request: Request, upload_id: str) -> Response:
     upload = await uploads.find(client_id, UploadId(upload_id))
     headers = {
         "Upload-Offset": str(upload.offset),
-        "Upload-Length": str(upload.length),
+        **({"Upload-Defer-Length": "1"} if upload.length is None else {"Upload-Length": str(upload.length)}),
         "Upload-Expires": shared.expires(await shared.client(client_id)),
         "Cache-Control": "no-store",
     }
@@ -165,12 +166,15 @@ async def patch_upload(request: Request, upload_id: str) -> Response:
     shared, uploads, client_id = tus_call(request)
     if request.headers.get("content-type", "").partition(";")[0].strip() != tus.CONTENT_TYPE:
         raise Problem(415, "media-type", f"send the header Content-Type: {tus.CONTENT_TYPE}")
+    tus.refuse_encoded(request.headers)
     offset = tus.number(request.headers, "Upload-Offset")
     size = tus.number(request.headers, "Content-Length") if "content-length" in request.headers else None
     checksum = tus.checksum(request.headers)
     if checksum is not None and size is not None and size > tus.CHECKSUMMED_BYTES:
         raise Problem(413, "too-big", f"with a checksum at most {tus.CHECKSUMMED_BYTES} bytes are taken at once")
-    upload = await uploads.write(client_id, UploadId(upload_id), offset, size, checksum, request.receive)
+    most = shared.settings.max_upload_bytes
+    length = tus.known_length(request.headers, most) if "upload-length" in request.headers else None
+    upload = await uploads.write(client_id, UploadId(upload_id), offset, size, length, checksum, request.receive)
     client = shared.view.client(client_id)
     expires = {"Upload-Expires": shared.expires(client)} if client else {}
     return Response(status_code=204, headers={"Upload-Offset": str(upload.offset), **expires})
@@ -179,8 +183,7 @@ async def patch_upload(request: Request, upload_id: str) -> Response:
 @router.delete("/sessions/{client_id}/uploads/{upload_id}", status_code=204, summary="tus: take an upload away")
 async def delete_upload(request: Request, upload_id: str) -> Response:
     _, uploads, client_id = tus_call(request)
-    if not await uploads.remove(client_id, UploadId(upload_id)):
-        await request.app.state.sessions.end(client_id)
+    await uploads.remove(client_id, UploadId(upload_id))
     return Response(status_code=204)
 
 

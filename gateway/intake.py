@@ -77,17 +77,27 @@ class Pending:
 
 class Intake:
     def __init__(
-        self, live: Live, file: File, scribe: Scribe, metrics: Metrics, hazards: Hazards, uploads: int
+        self,
+        live: Live,
+        begun: Upload,
+        file: File,
+        scribe: Scribe,
+        metrics: Metrics,
+        hazards: Hazards,
+        *,
+        uploads: int,
+        most_bytes: int,
     ) -> None:
-        """`uploads` is how many this replica has at once, with this one."""
-        assert live.progress is not None
+        """`begun` is the progress so far, with a length that this PATCH may have brought; `uploads` is how many this
+        replica has at once, with this one; a file of unknown length may have `most_bytes`."""
         self._live = live
         self._file = file
         self._scribe = scribe
         self._metrics = metrics
         self._hazards = hazards
-        self._reached = live.progress  # what the parser has seen; `live.progress` is what Kafka has
-        self._parser = live.parser or resumed(file, live.progress)
+        self._most_bytes = most_bytes
+        self._reached = begun  # what the parser has seen; `live.progress` is what Kafka has
+        self._parser = live.parser or resumed(file, begun)
         most = COMMIT_PACKED_BYTES if file.pack else COMMIT_TABLE_BYTES
         self._pending = Pending(min(most, SHARED_BYTES // max(1, uploads)))
         self._committing: asyncio.Task[None] | None = None
@@ -96,6 +106,8 @@ class Intake:
     async def stream(self, body: Body) -> None:
         """Take what comes for as long as it comes; all that was taken is committed when this returns. While one block
         is parsed, the next one is read."""
+        if self._is_whole:  # it was the length that was missing
+            await self._feed(b"")
         reading = asyncio.ensure_future(body.block(BLOCK_BYTES, BLOCK_SECONDS))
         try:
             is_open = True
@@ -114,23 +126,22 @@ class Intake:
 
     async def whole(self, data: bytes) -> None:
         """All of these bytes in one transaction."""
-        if data:
-            await self._feed(data)
+        await self._feed(data)
         await self._end()
 
     async def _end(self) -> None:
-        if self._pending.size_bytes:
+        await self._settle(check=True)
+        if self._reached != self._committed:
             await self._commit()
         await self._settle(check=True)
         self._live.dirty = False
 
     async def _feed(self, block: bytes) -> None:
-        if self._reached.offset + len(block) > self._reached.length:
-            raise too_long(self._reached)
+        refuse_too_long(self._reached, len(block), self._most_bytes)
         try:
             async with self._hazards.working_on(self._committed):
                 self._add(len(block), await asyncio.to_thread(self._parser.feed, block))
-                if self._reached.offset == self._reached.length:
+                if self._is_whole:
                     self._add(0, await asyncio.to_thread(self._parser.finish))
         except BadUpload as error:
             await self._fail(error)
@@ -190,6 +201,10 @@ class Intake:
         self._tell("upload refused", self._committed)
 
     @property
+    def _is_whole(self) -> bool:
+        return self._reached.offset == self._reached.length
+
+    @property
     def _committed(self) -> Upload:
         assert self._live.progress is not None
         return self._live.progress
@@ -215,10 +230,9 @@ def added(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
     return {reason: left.get(reason, 0) + right.get(reason, 0) for reason in {**left, **right}}
 
 
-def too_long(progress: Upload) -> Problem:
-    return Problem(
-        413,
-        "too-big",
-        f"{progress.name}: more bytes than the {progress.length} that Upload-Length announced",
-        offset=progress.offset,
-    )
+def refuse_too_long(progress: Upload, size: int, most_bytes: int) -> None:
+    """Refuses `size` more bytes where the file would be longer than was announced, or than any file may be."""
+    most = most_bytes if progress.length is None else progress.length
+    if progress.offset + size > most:
+        why = "are taken (CAUCE_MAX_UPLOAD_BYTES)" if progress.length is None else "that Upload-Length announced"
+        raise Problem(413, "too-big", f"{progress.name}: more bytes than the {most} {why}", offset=progress.offset)

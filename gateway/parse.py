@@ -25,11 +25,13 @@ import pyarrow as pa
 
 from cauce.errors import BadUpload
 from cauce.messages import join
+from gateway import foreign
 from gateway.rows import BLOCK_BYTES, MAX_ROW_BYTES, Rows
 from queries.model import File, Reason, Rejected
 
 NOT_UTF8: Final = Rejected(Reason("not UTF-8"))
 WRONG_WIDTH: Final = Rejected(Reason("wrong number of fields"))
+HEADER_LENGTH: Final = 64 << 10  # of a header line that is looked at for another separator
 NAME_LENGTH: Final = 80  # of a header's name in a message; a longer one is not what a client mistyped
 
 # A limit of the process, 128 KiB unless raised: less than the longest cast. Rows have a limit of their own.
@@ -71,16 +73,28 @@ class Parser:
         pieces = []
         for at in range(0, len(data), BLOCK_BYTES):
             line = self.line
-            pieces.append(self._parse(self._rows.cut(data[at : at + BLOCK_BYTES]), line))
+            pieces.append(self._parse(self._whole_rows(data[at : at + BLOCK_BYTES]), line))
         return self._join(pieces)
 
     def finish(self) -> Piece:
         """The end of the file: its last row may lack the line end."""
         line = self.line
-        piece = self._parse(self._rows.close(), line)
+        piece = self._parse(self._whole_rows(None), line)
         if not self.header:
             raise BadUpload(self._file.filename, line, f"there is no header line; it has to name {self._wanted}")
         return piece
+
+    def _whole_rows(self, data: bytes | None) -> bytes:
+        """Returns the rows that end in this data, or with the file. What is no CSV at all may seem to have an endless
+        first row, and it is better to say what it is."""
+        at_start = not self.header and self.line == 1
+        first = (self.tail + (data or b""))[: foreign.FIRST_BYTES] if at_start else b""
+        try:
+            return self._rows.close() if data is None else self._rows.cut(data)
+        except BadUpload as error:
+            if what := foreign.named(first):
+                raise BadUpload(self._file.filename, 1, what) from error
+            raise
 
     def _parse(self, whole: bytes, line: int) -> Piece:
         if not self.header:
@@ -126,17 +140,24 @@ class Parser:
         try:
             names = next(filter(None, reader), None)
         except UnicodeDecodeError as error:
+            is_first = line == 1 and reader.line_num <= 1
             reason = "the header line is not UTF-8; save the file in that encoding"
+            reason = (foreign.named(whole) if is_first else "") or reason
             raise BadUpload(self._file.filename, line + reader.line_num, reason) from error
         if names:
             header = tuple(name.strip() for name in names)
-            self._check_header(header, line + reader.line_num - 1)
+            read = b"".join(lines[: reader.line_num])
+            self._check_header(header, line + reader.line_num - 1, read)
             self._take_header(header)
         return b"".join(lines[reader.line_num :])
 
-    def _check_header(self, header: tuple[str, ...], line: int) -> None:
+    def _check_header(self, header: tuple[str, ...], line: int, read: bytes) -> None:
         for column in self._file.columns:
             if column not in header:
+                text = read.decode().strip("\r\n")
+                separated = foreign.separated(text[:HEADER_LENGTH], self._file.separator, self._file.columns)
+                if what := foreign.named(read) or separated:
+                    raise BadUpload(self._file.filename, line, what)
                 mistyped = [name for name in header[:1000] if len(name) <= NAME_LENGTH]  # difflib takes its time
                 nearest = "".join(f"; the nearest is {name!r}" for name in get_close_matches(column, mistyped, 1, 0))
                 reason = f"the header has no column {column!r}{nearest}; it has to name {self._wanted}"

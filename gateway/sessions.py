@@ -107,19 +107,19 @@ class Sessions:
         try:
             ending = self._record(client_id, replace(session, expires_at=ENDING))
             await asyncio.to_thread(publisher.publish, [], [ending])
-            await self._fence_all(client_id, kinds)
+            await self._fence_all(client_id, kinds)  # also those that have ended: one may be about to be deleted
             await self._view.catch_up(client_id, UPLOADS.name)  # nobody adds to a folder any more
-            members = [known for known in self._view.uploads(client_id) if known not in kinds]
-            await self._fence_all(client_id, members)
+            known = self._view.uploads(client_id)
+            members = [upload for upload in known if upload not in kinds]
+            # A file of a folder that has ended needs no fence: it is changed by whoever holds the folder.
+            open_ones = [upload for upload in members if not known[upload].complete]
+            await self._fence_all(client_id, open_ones)
             gone = [*(scribe.forget(upload) for upload in (*kinds, *members)), self._record(client_id, None)]
             await asyncio.to_thread(publisher.publish, scribe.aborts(), gone)
         finally:
             await asyncio.to_thread(publisher.close)
 
     async def _fence_all(self, client_id: ClientId, uploads: Sequence[UploadId]) -> None:
-        """Those that have ended need none: their last writer writes no more, and fenced all others."""
-        known = self._view.uploads(client_id)
-        uploads = [upload for upload in uploads if upload not in known or not known[upload].complete]
         for start in range(0, len(uploads), AT_ONCE):
             few = uploads[start : start + AT_ONCE]
             await asyncio.gather(*(asyncio.to_thread(self._fence, client_id, upload) for upload in few))
@@ -218,13 +218,13 @@ def describe_query(query: Query, client: Client) -> dict[str, Any]:
 
 
 def query_state(query: Query, client: Client) -> tuple[str, str]:
+    for kind in dataset_of(session_of(client)).uploaded_for(query):
+        for upload in client.members(kind):
+            if upload.failed and query.name not in upload.answered:  # it would wait for ever
+                return "failed", f"{upload.failed}; this query needs {upload.file}"
     places = client.answers.get(query.name)
     if places is not None and places.whole:
         return places.state, places.reason
-    for input_ in query.inputs:
-        for upload in client.members(input_.file.kind):
-            if upload.failed:  # it would wait for ever
-                return "failed", f"{upload.failed}; this query needs {upload.file}"
     return "waiting", ""
 
 

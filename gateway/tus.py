@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from starlette.datastructures import Headers
 
@@ -15,13 +15,15 @@ from gateway.problems import Problem
 from queries.model import Dataset, File
 
 VERSION: Final = "1.0.0"
-EXTENSIONS: Final = "creation,checksum,termination,expiration"
+EXTENSIONS: Final = "creation,creation-defer-length,checksum,termination,expiration"
 CONTENT_TYPE: Final = "application/offset+octet-stream"
 CHECKSUMMED_BYTES: Final = 8 << 20  # taken whole or not at all, so held in memory
 NAME_LENGTH: Final = 255
 METADATA_LENGTH: Final = 4096  # of the header: a name of 255 signs of four bytes has 1,360, its kind a few more
 SHOWN_LENGTH: Final = 80  # of what a client sent, in a message
-HEADERS: Final = ("Tus-Resumable", "Upload-Offset", "Upload-Length", "Upload-Expires")  # that a script has to see
+# That a script has to see.
+HEADERS: Final = ("Tus-Resumable", "Upload-Offset", "Upload-Length", "Upload-Defer-Length", "Upload-Expires")
+SEPARATORS: Final = (",", ";", "\t", "|")
 
 
 def sha1(data: bytes) -> bytes:
@@ -75,13 +77,34 @@ def number(headers: Headers, name: str) -> int:
     return int(text)
 
 
-def length(headers: Headers, most: int) -> int:
-    if "upload-defer-length" in headers:
-        raise Problem(400, "bad-request", "Upload-Defer-Length is not supported: say the size of the file ahead")
+def length(headers: Headers, most: int) -> int | None:
+    """Returns how long a new upload will be; None where its client will say so later."""
+    deferred = headers.get("upload-defer-length")
+    if deferred is None:
+        return known_length(headers, most)
+    if "upload-length" in headers:
+        detail = "Upload-Length and Upload-Defer-Length say different things: send one of them"
+        raise Problem(400, "bad-request", detail)
+    if deferred != "1":
+        raise Problem(400, "bad-request", f"header Upload-Defer-Length: its only value is 1, got {shown(deferred)}")
+    return None
+
+
+def known_length(headers: Headers, most: int) -> int:
     size = number(headers, "Upload-Length")
     if size > most:
         raise Problem(413, "too-big", f"{size} bytes; at most {most} are taken (CAUCE_MAX_UPLOAD_BYTES)")
     return size
+
+
+def refuse_encoded(headers: Headers) -> None:
+    encoding = headers.get("content-encoding", "").strip() or "identity"
+    if encoding.lower() != "identity":
+        detail = (
+            f"Content-Encoding: {shown(encoding)} is not taken, gateways unpack nothing; send the bytes of the CSV "
+            "file, or use `cauce upload`, which unpacks"
+        )
+        raise Problem(415, "media-type", detail)
 
 
 def metadata(headers: Headers) -> dict[str, str]:
@@ -96,6 +119,41 @@ def metadata(headers: Headers) -> dict[str, str]:
         except (binascii.Error, UnicodeDecodeError):
             raise Problem(400, "bad-request", f"Upload-Metadata: {shown(name)} is not UTF-8 in base64") from None
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a client says of a file besides its name: of the file on its disk, to tell it from another one later, and
+    how its columns are separated."""
+
+    size: int | None = None
+    mtime: int | None = None
+    fingerprint: str = ""
+    separator: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str], separator: str) -> Self:
+        """`separator`: of this kind of file; to say that one is to say nothing."""
+        size = _checked(given, "size", r"[0-9]{1,18}", "a number of bytes")
+        mtime = _checked(given, "mtime", r"-?[0-9]{1,18}", "whole milliseconds since 1970")
+        fingerprint = _checked(given, "fingerprint", r"[0-9a-fA-F]{64}", "64 hex digits")
+        own = given.get("separator", separator)
+        if own not in SEPARATORS:
+            detail = f"Upload-Metadata: separator {shown(own)} is not one of , ; | and a tab"
+            raise Problem(422, "bad-value", detail)
+        return cls(
+            size=None if size is None else int(size),
+            mtime=None if mtime is None else int(mtime),
+            fingerprint=(fingerprint or "").lower(),
+            separator="" if own == separator else own,
+        )
+
+
+def _checked(given: Mapping[str, str], name: str, pattern: str, wanted: str) -> str | None:
+    text = given.get(name)
+    if text is not None and not re.fullmatch(pattern, text):
+        raise Problem(400, "bad-request", f"Upload-Metadata: {name} has to be {wanted}, got {shown(text)}")
+    return text
 
 
 def which_file(dataset: Dataset, given: Mapping[str, str]) -> tuple[File, str]:

@@ -9,25 +9,29 @@ it, has taken that over: so nothing can be added to a folder that is closed, and
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
 from cauce.errors import CauceError
 from cauce.messages import ClientId, Upload, UploadId
-from cauce.topics import SESSIONS, UPLOADS
+from cauce.topics import ANSWERS, SESSIONS, UPLOADS
 from gateway.body import Body, Ending, Receive
-from gateway.intake import Intake, too_long
+from gateway.intake import Intake, refuse_too_long
 from gateway.problems import Problem, later
 from gateway.publish import Publisher
 from gateway.query_choice import files_not_read, refuse_if_not_read
 from gateway.seats import Key, Live, never, while_it_holds
 from gateway.shared import Shared, dataset_of, session_of
-from gateway.tus import CHECKSUMMED_BYTES, Checksum, which_file
+from gateway.tus import CHECKSUMMED_BYTES, Checksum, Facts, which_file
 from gateway.view import Client, Total
 from queries.datasets import DATASETS
 from queries.model import File
+
+log = logging.getLogger(__name__)
 
 OPEN_SECONDS: Final = 1.5  # a transaction that is under way ends in a fraction of this
 
@@ -37,32 +41,58 @@ class Uploads:
         self._shared = shared
         self._view = shared.view
 
-    async def create(self, client_id: ClientId, length: int, given: Mapping[str, str]) -> Upload:
+    async def create(self, client_id: ClientId, length: int | None, given: Mapping[str, str]) -> Upload:
+        """Makes an upload, or finds it again. One of another file is replaced where nothing of it was taken yet."""
         client = await self._latest(client_id)
         file, name = self._wanted_file(client, given)
         upload_id = id_in_folder(file, name) if file.is_folder else UploadId(file.kind)
-        if not length:
+        if length == 0:
             raise Problem(422, "bad-file", f"{name} is empty: not even a header line is in it", file=name)
+        facts = Facts.read(given, file.separator)
+        wanted = Upload(
+            client_id,
+            upload_id,
+            file.kind,
+            name,
+            length,
+            size=facts.size,
+            mtime=facts.mtime,
+            fingerprint=facts.fingerprint,
+            separator=facts.separator,
+        )
         refuse_if_early(client, file, name)
-        if upload_id in client.uploads:
-            return same(client.uploads[upload_id], name, length)
-        refuse_if_many(client, self._shared.settings.max_files, name)
+        former = client.uploads.get(upload_id)
+        if former is None:
+            refuse_if_many(client, self._shared.settings.max_files, name)
+        elif not may_replace(file, former, wanted):
+            return same(former, wanted)
         holder, fresh = UploadId(file.kind), while_it_holds if file.is_folder else never
         async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder), fresh) as (live, _):
-            if file.is_folder:
-                refuse_if_closed(live, file, name)
-                if former := client.uploads.get(upload_id) or live.created.get(upload_id):  # the view has caught up
-                    return same(former, name, length)
-            elif live.progress is not None:
-                return same(live.progress, name, length)
-            upload = Upload(client_id, upload_id, file.kind, name, length)
-            scribe = self._shared.scribe(session_of(client))
-            await asyncio.to_thread(live.publisher.publish, [], [scribe.progress(upload)])
-            if file.is_folder:
-                live.created[upload_id] = upload
-            else:
-                live.progress = upload
-            return upload
+            if not file.is_folder:
+                return await self._made(live, file, wanted)
+            refuse_if_closed(live, file, name)
+            if upload_id in client.uploads or upload_id in live.created:  # somebody may be writing to it
+                key = (client_id, upload_id)
+                async with self._shared.seats.hold(key, self._take_over(client_id, upload_id)) as (member, _):
+                    return await self._made(member, file, wanted)
+            await self._note(live, wanted)
+            live.created[upload_id] = wanted
+            return wanted
+
+    async def _made(self, live: Live, file: File, wanted: Upload) -> Upload:
+        """Returns the upload as it is wanted, or the one that there is; `live` is of this very upload."""
+        former = live.progress
+        if former is not None and not may_replace(file, former, wanted):
+            return same(former, wanted)
+        await self._note(live, wanted)
+        if former is not None and difference(former, wanted):
+            self._shared.hazards.got_on(former)  # other bytes than those that may have ended this gateway
+        live.progress, live.parser = wanted, None
+        return wanted
+
+    async def _note(self, live: Live, upload: Upload) -> None:
+        scribe = self._shared.scribe(session_of(await self._shared.client(upload.client_id)))
+        await asyncio.to_thread(live.publisher.publish, [], [scribe.progress(upload)])
 
     async def close_folder(self, client_id: ClientId, kind: str, files: int | None) -> Upload:
         """The folder is complete: tell every partition. `files` is how many the client has sent, if it says so."""
@@ -121,31 +151,42 @@ class Uploads:
         upload_id: UploadId,
         offset: int,
         size: int | None,
+        length: int | None,
         checksum: Checksum | None,
         receive: Receive,
     ) -> Upload:
-        """Take the bytes of one PATCH. `size` is what the client announced, if it did."""
+        """Take the bytes of one PATCH. `size` is what the client announced of them, `length` what it says now of the
+        whole file, if it does."""
         client = await self._shared.client(client_id)
         session = session_of(client)
         file = file_of(client, upload_id)
 
         def fresh(live: Live) -> bool:
             known = client.uploads.get(upload_id)
-            moved_on = known is not None and known.offset > offset
+            moved_on = known is not None and (known.offset > offset or bool(known.failed))
             return live.progress is not None and live.progress.offset == offset and not moved_on
 
         key = (client_id, upload_id)
         if (reached := self._shared.seats.offset(key)) > offset:  # it cannot be right, so nobody has to give way to it
             raise wrong_offset(file.kind, reached, offset)
         async with self._shared.seats.hold(key, self._take_over(client_id, upload_id), fresh) as (live, give_way):
-            progress = writable(live, upload_id, offset, size)
+            progress = writable(live, upload_id, offset, size, length, self._shared.settings.max_upload_bytes)
             body = Body(receive, give_way, self._shared.stopping, self._shared.settings.upload_floor_bytes)
             try:
-                if progress.complete:
-                    return progress
+                if live.progress and live.progress.complete:
+                    return live.progress
                 data = await whole(body, checksum, progress) if checksum else None
                 shared = self._shared
-                intake = Intake(live, file, shared.scribe(session), shared.metrics, shared.hazards, shared.seats.live)
+                intake = Intake(
+                    live,
+                    progress,
+                    with_separator(file, progress.separator),
+                    shared.scribe(session),
+                    shared.metrics,
+                    shared.hazards,
+                    uploads=shared.seats.live,
+                    most_bytes=shared.settings.max_upload_bytes,
+                )
                 await (intake.stream(body) if data is None else intake.whole(data))
             except CauceError as error:
                 self._shared.metrics.failures.labels(type(error).__name__).inc()
@@ -154,18 +195,41 @@ class Uploads:
                 body.close()
             return ended(live.progress or progress, body.ending)
 
-    async def remove(self, client_id: ClientId, upload_id: UploadId) -> bool:
-        """Take away an upload that was not begun. False: it was, and only the end of the session takes its rows out."""
+    async def remove(self, client_id: ClientId, upload_id: UploadId) -> None:
+        """Takes an upload away without a trace, where nothing of it was taken yet. Rows that were taken stay, so then
+        the upload has failed, and with it the queries that read the file and have no answer. Done twice, it does no
+        harm."""
+        await self._view.catch_up(client_id, ANSWERS.name)
         client = await self._latest(client_id)
-        if known(client, upload_id).offset:
-            return False
-        scribe = self._shared.scribe(session_of(client))
-        async with self._shared.seats.hold((client_id, upload_id), self._take_over(client_id, upload_id)) as (live, _):
-            if live.progress is not None and live.progress.offset:
-                return False
-            await asyncio.to_thread(live.publisher.publish, [], [scribe.forget(upload_id)])
-            live.progress, live.parser = None, None
-            return True
+        file = file_of(client, upload_id)
+        former = client.uploads.get(upload_id)
+        if former is None or (former.failed and former.offset):
+            return
+        # The end of a session fences who writes to a file, and who holds a folder; not each file that has ended.
+        holder = UploadId(file.kind) if former.complete else upload_id
+        async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder)) as (live, _):
+            upload = client.uploads.get(upload_id)  # the view has caught up
+            if upload is not None and (not upload.complete or former.complete):
+                await self._remove(live, client, upload)
+                return
+        if upload is not None:  # it has ended meanwhile
+            await self.remove(client_id, upload_id)
+
+    async def _remove(self, live: Live, client: Client, upload: Upload) -> None:
+        session = session_of(client)
+        if not upload.offset:
+            record = self._shared.scribe(session).forget(upload.upload_id)
+        elif not upload.failed:
+            answered = tuple(name for name, places in client.answers.items() if places.whole)
+            upload = replace(upload, failed=deleted(upload), tail="", answered=answered)
+            record = self._shared.scribe(session).progress(upload)
+        else:
+            return
+        await asyncio.to_thread(live.publisher.publish, [], [record])
+        live.created.pop(upload.upload_id, None)
+        if live.progress is not None and live.progress.upload_id == upload.upload_id:
+            live.progress, live.parser = upload if upload.offset else None, None
+        log.info("upload deleted", extra={"client_id": upload.client_id, "upload_id": upload.upload_id})
 
     def _wanted_file(self, client: Client, given: Mapping[str, str]) -> tuple[File, str]:
         """Returns which file of the session is meant, and its name. One that no query of the
@@ -226,7 +290,7 @@ def id_in_folder(file: File, name: str) -> UploadId:
 def folder_of(client_id: ClientId, kind: str, members: Sequence[Upload]) -> Upload:
     """What is kept of a folder that is closed."""
     total = Total.of(members)
-    length = sum(member.length for member in members)
+    length = sum(member.offset for member in members)
     return Upload(
         client_id,
         UploadId(kind),
@@ -246,7 +310,13 @@ def refuse_if_early(client: Client, file: File, name: str) -> None:
     for kind in file.after:
         upload = client.uploads.get(UploadId(kind))
         if upload is None or not upload.complete:
-            detail = f"{name} needs {kind}, which is not here yet; upload that first, then send this one again"
+            lost = upload is not None and upload.failed and upload.offset
+            why = (
+                "which has failed; open another session"
+                if lost
+                else "which is not here yet; upload that first, then send this one again"
+            )
+            detail = f"{name} needs {kind}, {why}"
             raise Problem(409, "too-early", detail, file=name, missing=kind)
 
 
@@ -266,8 +336,15 @@ def refuse_if_closed(live: Live, file: File, name: str) -> None:
 def refuse_if_incomplete(members: Sequence[Upload], kind: str, files: int | None) -> None:
     if not members:
         raise Problem(409, "incomplete", f"the folder {kind} has no files yet; upload at least one")
+    for member in members:
+        if member.failed and member.offset:
+            detail = f"the folder {kind} cannot be completed any more: {member.failed}"
+            raise Problem(409, "incomplete", detail, file=member.name)
+        if member.failed:
+            detail = f"the folder {kind} is not complete: {member.failed}; delete that upload or replace the file"
+            raise Problem(409, "incomplete", detail, file=member.name)
     if missing := [member.name for member in members if not member.complete]:
-        detail = f"the folder {kind} is not complete: {', '.join(sorted(missing)[:5])} has not ended or has failed"
+        detail = f"the folder {kind} is not complete: {', '.join(sorted(missing)[:5])} has not ended"
         raise Problem(409, "incomplete", detail)
     if files is not None and files != len(members):
         raise Problem(409, "incomplete", f"the folder {kind} has {len(members)} files, not {files}; send the others")
@@ -284,17 +361,59 @@ def no_upload(upload_id: UploadId) -> Problem:
     return Problem(404, "not-found", f"this session has no upload {upload_id}; POST to its uploads makes one")
 
 
-def same(upload: Upload, name: str, length: int) -> Upload:
-    if (upload.name, upload.length) == (name, length):
+def difference(former: Upload, wanted: Upload) -> str:
+    """Returns what tells two files apart, empty where they are the same as far as their client says: by the fingerprint
+    and the size on its disk if both have them, else by name, length and time of change, else by name and length."""
+    if former.fingerprint and wanted.fingerprint and None not in (former.size, wanted.size):
+        compared = ["size", "fingerprint"]
+    elif None not in (former.mtime, wanted.mtime):
+        compared = ["name", "length", "mtime"]
+    else:
+        compared = ["name", "length"]
+    found = []
+    for what in (*compared, "separator"):
+        before, now = getattr(former, what), getattr(wanted, what)
+        if before != now and not (what == "length" and None in (before, now)):
+            found.append(f"the {what} was {before!r} and is {now!r} now")
+    return ", ".join(found)
+
+
+def may_replace(file: File, former: Upload, wanted: Upload) -> bool:
+    """Whether nothing of the upload was taken, and it is refused or of another file. In a folder two files of one name
+    may be on their way at the same time, so there one is replaced only once it was refused."""
+    if former.offset:
+        return False
+    return bool(former.failed or (not file.is_folder and difference(former, wanted)))
+
+
+def same(upload: Upload, wanted: Upload) -> Upload:
+    if upload.failed and upload.offset:
+        detail = f"{upload.failed}; some of it was taken, so {upload.file} cannot be sent again: open another session"
+        raise Problem(409, "taken", detail, file=wanted.name, offset=upload.offset)
+    different = difference(upload, wanted)
+    if not different:
         return upload
+    length = "" if upload.length is None else f" of {upload.length}"
     detail = (
-        f"{upload.file} is being uploaded from {upload.name} with {upload.length} bytes, and a kind of file has one "
-        "upload; resume that one, delete it, or open another session"
+        f"{upload.upload_id} is being uploaded from {upload.name}, {upload.offset}{length} bytes are taken, and "
+        f"this is another file: {different}; resume the former one, delete it, or open another session"
     )
-    raise Problem(409, "taken", detail, file=name, offset=upload.offset)
+    raise Problem(409, "taken", detail, file=wanted.name, offset=upload.offset)
 
 
-def writable(live: Live, upload_id: UploadId, offset: int, size: int | None) -> Upload:
+def deleted(upload: Upload) -> str:
+    """Returns what is said of a file that its client deleted when some of it was taken."""
+    length = "" if upload.length is None else f" of {upload.length}"
+    return (
+        f"{upload.name}: its client deleted it; {upload.offset}{length} bytes with {upload.rows} rows were taken "
+        "before and cannot be taken back: open another session to send it again"
+    )
+
+
+def writable(
+    live: Live, upload_id: UploadId, offset: int, size: int | None, length: int | None, most_bytes: int
+) -> Upload:
+    """Returns the progress that a PATCH goes on from, with the length that it may have brought."""
     progress = live.progress
     if progress is None:
         raise no_upload(upload_id)
@@ -302,9 +421,26 @@ def writable(live: Live, upload_id: UploadId, offset: int, size: int | None) -> 
         raise Problem(422, "bad-file", f"{progress.failed}; nothing more is taken of this file", file=progress.name)
     if offset != progress.offset:
         raise wrong_offset(progress.name, progress.offset, offset)
-    if size is not None and offset + size > progress.length:
-        raise too_long(progress)
+    if length is not None:
+        progress = with_length(progress, length)
+    refuse_too_long(progress, size or 0, most_bytes)
     return progress
+
+
+def with_length(progress: Upload, length: int) -> Upload:
+    if progress.length not in (None, length):
+        detail = f"{progress.name}: Upload-Length is {length}, but it was {progress.length} before; it is said once"
+        raise Problem(400, "bad-request", detail, offset=progress.offset)
+    if length < progress.offset:
+        detail = f"{progress.name}: Upload-Length is {length}, but {progress.offset} bytes were taken already"
+        raise Problem(400, "bad-request", detail, offset=progress.offset)
+    return replace(progress, length=length)
+
+
+def with_separator(file: File, separator: str) -> File:
+    """Returns the kind of file with the separator that its client named, if it did. The fast ways know that of the
+    kind only."""
+    return replace(file, separator=separator, clean_block=None) if separator else file
 
 
 def wrong_offset(name: str, reached: int, offset: int) -> Problem:

@@ -83,6 +83,51 @@ def test_a_file_of_a_folder_that_is_bad_fails_the_queries_that_need_it(shared_re
     assert complete(visit)[0] == 409
     states = {query["query"]: query["state"] for query in visit.show()["queries"]}
     assert states == {"coffee-q1": "waiting", "coffee-q2": "waiting", "coffee-q3": "waiting", "coffee-q4": "failed"}
+    assert visit.ask("DELETE", location, TUS).status_code == 204
+    assert complete(visit, files=1)[0] == 200
+    assert {query["state"] for query in visit.show()["queries"]} == {"waiting"}
+
+
+def test_a_file_of_a_folder_that_was_refused_is_replaced(shared_replica: Replica) -> None:
+    visit = shared_replica.open(dataset="coffee")
+    location = visit.create("users/08.csv", 20, kind="users")
+    assert visit.patch(location, 0, b"id,name,bad,header\n1").status_code == 422
+    assert "delete that upload or replace the file" in complete(visit)[1]
+    assert send(visit, "users/08.csv", "users", AUGUST) == location
+    assert complete(visit, files=1)[0] == 200
+
+
+def test_a_file_of_a_folder_that_is_deleted_when_rows_were_taken_fails_the_queries(shared_replica: Replica) -> None:
+    visit = shared_replica.open(dataset="coffee")
+    send(visit, "users/07.csv", "users", JULY)
+    location = send(visit, "users/08.csv", "users", AUGUST)
+    for _ in range(2):
+        assert visit.ask("DELETE", location, TUS).status_code == 204
+    status, text = complete(visit)
+    assert (status, "cannot be completed any more: users/08.csv: its client deleted it" in text) == (409, True)
+    states = {query["query"]: query["state"] for query in visit.show()["queries"]}
+    assert states == {"coffee-q1": "waiting", "coffee-q2": "waiting", "coffee-q3": "waiting", "coffee-q4": "failed"}
+    assert visit.ask("DELETE", "").status_code == 204
+    assert visit.ask("GET", "").status_code == 404
+
+
+def test_a_file_that_is_deleted_from_a_folder_that_is_closed_fails_the_queries(shared_replica: Replica) -> None:
+    visit = shared_replica.open(dataset="coffee")
+    location = send(visit, "users/07.csv", "users", JULY)
+    assert complete(visit, files=1)[0] == 200
+    assert visit.ask("DELETE", location, TUS).status_code == 204
+    states = {query["query"]: query["state"] for query in visit.show()["queries"]}
+    assert (states["coffee-q4"], states["coffee-q1"]) == ("failed", "waiting")
+
+
+def test_two_files_of_one_name_in_a_folder_are_not_mixed(shared_replica: Replica) -> None:
+    visit = shared_replica.open(dataset="coffee")
+    one = {"kind": "users", "size": "40", "fingerprint": "a" * 64}
+    visit.create("users/data.csv", 40, **one)
+    headers = {**TUS, "Upload-Length": "40", **described("users/data.csv", **{**one, "fingerprint": "b" * 64})}
+    other = visit.ask("POST", "uploads", headers)
+    assert (other.status_code, other.json()["type"]) == (409, "/docs#taken")
+    assert "the fingerprint was" in other.json()["detail"]
 
 
 def test_a_file_that_comes_while_the_folder_is_closed_is_in_it_or_refused(

@@ -1,6 +1,7 @@
 """tus 1.0.0 as docs/http.md promises it."""
 
 import base64
+import gzip
 import hashlib
 import random
 import shutil
@@ -29,7 +30,7 @@ def test_options_say_what_is_spoken(visit: Visit) -> None:
     answer = visit.ask("OPTIONS", "uploads")
     assert answer.status_code == 204
     assert answer.headers["Tus-Version"] == "1.0.0"
-    assert answer.headers["Tus-Extension"] == "creation,checksum,termination,expiration"
+    assert answer.headers["Tus-Extension"] == "creation,creation-defer-length,checksum,termination,expiration"
     assert int(answer.headers["Tus-Max-Size"]) > 0
     assert answer.headers["Tus-Checksum-Algorithm"] == "sha1,sha256,crc32"
 
@@ -130,12 +131,143 @@ def test_an_upload_that_was_not_begun_is_taken_away_alone(visit: Visit) -> None:
     assert visit.create("ratings.csv", 200) == location
 
 
-def test_an_upload_that_was_begun_takes_the_session_with_it(visit: Visit, shared_topics: Topics) -> None:
-    location = visit.create("ratings.csv", 100)
-    visit.patch(location, 0, ratings(10)[:60])
+def test_an_upload_that_was_begun_fails_and_the_session_goes_on(visit: Visit, shared_topics: Topics) -> None:
+    data = ratings(10)
+    location = visit.create("ratings.csv", len(data))
+    assert visit.patch(location, 0, data[:60]).status_code == 204
+    for _ in range(2):
+        assert visit.ask("DELETE", location, TUS).status_code == 204
+    (upload,) = visit.show()["uploads"]
+    assert (upload["state"], upload["offset"]) == ("failed", 60)
+    reason = upload["reason"]
+    assert f"its client deleted it; 60 of {len(data)} bytes with 1 rows were taken before" in reason
+    queries = {query["query"]: (query["state"], query["reason"]) for query in visit.show()["queries"]}
+    failed = {"movies-q3": ("failed", f"{reason}; this query needs ratings")}
+    assert queries == dict.fromkeys(queries, ("waiting", "")) | failed
+    assert reason in visit.patch(location, 60, data[60:]).json()["detail"]
+    again = visit.ask("POST", "uploads", {**TUS, "Upload-Length": str(len(data)), **described("ratings.csv")})
+    assert (again.status_code, again.json()["type"]) == (409, "/docs#taken")
+    assert "open another session" in again.json()["detail"]
+    other = visit.create("credits.csv", 100)
+    assert visit.patch(other, 0, b"cast,crew,id\n").status_code == 204
+
+
+def test_a_query_that_is_answered_outlives_its_files_and_no_answer_comes_later(
+    visit: Visit, shared_topics: Topics
+) -> None:
+    """The workers have all of the file, so they answer what they can. The outcome of a query does not change."""
+    data = b"cast,crew,id\n[],[],1\n"
+    location = visit.create("credits.csv", len(data))
+    assert visit.patch(location, 0, data).status_code == 204
+    movies = visit.create("movies_metadata.csv", 1000)
+    shared_topics.answer(visit.client_id, "movies-q4", "actor,count\n")
     assert visit.ask("DELETE", location, TUS).status_code == 204
-    assert visit.ask("GET", "").status_code == 404
-    assert not [key for key in shared_topics.states("uploads") if key.startswith(visit.client_id)]
+    assert visit.ask("GET", "answers/movies-q4").status_code == 200
+    assert visit.ask("DELETE", movies, TUS).status_code == 204
+
+    other = visit.create("ratings.csv", len(ratings(5)))
+    assert visit.patch(other, 0, ratings(5)).status_code == 204
+    assert visit.ask("DELETE", other, TUS).status_code == 204
+    shared_topics.answer(visit.client_id, "movies-q3", "title,rating\n")
+    late = visit.ask("GET", "answers/movies-q3")
+    assert (late.status_code, late.json()["type"]) == (422, "/docs#no-answer")
+    states = {query["query"]: query["state"] for query in visit.show()["queries"]}
+    assert (states["movies-q3"], states["movies-q4"]) == ("failed", "done")
+
+
+def test_an_upload_of_which_nothing_was_taken_is_replaced_by_another_file(visit: Visit) -> None:
+    location = visit.create("ratings.csv", 100)
+    assert visit.create("ratings (1).csv", 50, kind="ratings") == location
+    bad = b"user,film\n1,2\n"
+    assert visit.create("ratings.csv", len(bad)) == location
+    assert visit.patch(location, 0, bad).status_code == 422
+    good = ratings(5)
+    assert visit.create("ratings.csv", len(good)) == location
+    assert visit.patch(location, 0, good).status_code == 204
+    (upload,) = visit.show()["uploads"]
+    assert (upload["state"], upload["name"], upload["rows"]) == ("complete", "ratings.csv", 5)
+
+
+def test_what_a_client_says_of_its_file_tells_it_from_another(visit: Visit) -> None:
+    data = ratings(10)
+    one = {"size": str(len(data)), "mtime": "1700000000000", "fingerprint": "a" * 64}
+    location = visit.create("ratings.csv", len(data), **one)
+    assert visit.patch(location, 0, data[:60]).status_code == 204
+    assert visit.create("moved.csv", len(data), kind="ratings", **{**one, "mtime": "5"}) == location
+    edited = described("ratings.csv", **{**one, "fingerprint": "b" * 64})
+    other = visit.ask("POST", "uploads", {**TUS, "Upload-Length": str(len(data)), **edited})
+    assert (other.status_code, other.json()["type"], other.json()["offset"]) == (409, "/docs#taken", 60)
+    assert "the fingerprint was" in other.json()["detail"]
+    touched = described("ratings.csv", mtime="1700000000001")
+    other = visit.ask("POST", "uploads", {**TUS, "Upload-Length": str(len(data)), **touched})
+    assert "the mtime was 1700000000000 and is 1700000000001 now" in other.json()["detail"]
+
+
+def test_a_separator_in_the_metadata_is_what_the_file_is_read_by(visit: Visit, shared_topics: Topics) -> None:
+    data = ratings(300)
+    location = visit.create("ratings.csv", len(data), separator=";")
+    for start, end in ((0, 1_000), (1_000, len(data))):
+        assert visit.patch(location, start, data.replace(b",", b";")[start:end]).status_code == 204
+    assert same_rows(shared_topics.rows("ratings", visit.client_id), expected("ratings", data))
+    headers = {**TUS, "Upload-Length": "9", **described("credits.csv", separator=":")}
+    assert visit.ask("POST", "uploads", headers).status_code == 422
+
+
+def deferred(visit: Visit) -> str:
+    answer = visit.ask("POST", "uploads", {**TUS, "Upload-Defer-Length": "1", **described("ratings.csv")})
+    assert answer.status_code == 201, answer.text
+    return answer.headers["Location"]
+
+
+@pytest.mark.parametrize("is_empty", [True, False], ids=["in an empty PATCH", "with the last bytes"])
+def test_a_length_may_be_said_at_the_end(visit: Visit, shared_topics: Topics, is_empty: bool) -> None:
+    data = ratings(300)[:-1]  # the last row lacks its line end, so only the length tells that it ends
+    location = deferred(visit)
+    head = visit.ask("HEAD", location, TUS)
+    assert (head.headers["Upload-Defer-Length"], "Upload-Length" in head.headers) == ("1", False)
+    cut = len(data) if is_empty else len(data) - 100
+    assert visit.patch(location, 0, data[:cut]).status_code == 204
+    (upload,) = visit.show()["uploads"]
+    assert (upload["length"], upload["offset"], upload["state"]) == (None, cut, "open")
+    assert deferred(visit) == location
+    assert visit.patch(location, cut, b"", Upload_Length=str(cut - 1)).status_code == 400
+    assert visit.patch(location, cut, b"", Upload_Length="999999999999999").status_code == 413
+    assert shared_topics.ends("ratings", visit.client_id) == []
+    assert visit.patch(location, cut, data[cut:], Upload_Length=str(len(data))).status_code == 204
+    assert visit.ask("HEAD", location, TUS).headers["Upload-Length"] == str(len(data))
+    assert same_rows(shared_topics.rows("ratings", visit.client_id), expected("ratings", data))
+    assert {value["rows"] for _, value in shared_topics.ends("ratings", visit.client_id)} == {300}
+    (upload,) = visit.show()["uploads"]
+    assert (upload["length"], upload["state"], upload["rows"]) == (len(data), "complete", 300)
+
+
+def test_a_length_is_said_once(visit: Visit) -> None:
+    data = ratings(10)
+    location = deferred(visit)
+    assert visit.patch(location, 0, data[:60], Upload_Length=str(len(data))).status_code == 204
+    assert visit.ask("HEAD", location, TUS).headers["Upload-Length"] == str(len(data))
+    assert visit.patch(location, 60, data[60:], Upload_Length=str(len(data) + 1)).status_code == 400
+    assert visit.patch(location, 60, data[60:], Upload_Length=str(len(data))).status_code == 204
+
+
+def test_a_length_that_comes_with_a_checksum_ends_the_file(visit: Visit, shared_topics: Topics) -> None:
+    data = ratings(10)
+    location = deferred(visit)
+    assert visit.patch(location, 0, data, Upload_Checksum=checksum("sha1", data)).status_code == 204
+    last = {"Upload_Checksum": checksum("sha1", b""), "Upload_Length": str(len(data))}
+    assert visit.patch(location, len(data), b"", **last).status_code == 204
+    assert {value["rows"] for _, value in shared_topics.ends("ratings", visit.client_id)} == {10}
+
+
+def test_packed_bytes_are_refused_and_a_packed_file_is_called_by_its_name(visit: Visit) -> None:
+    packed = gzip.compress(ratings(100))
+    location = visit.create("ratings.csv", len(packed))
+    answer = visit.patch(location, 0, packed, Content_Encoding="gzip")
+    assert (answer.status_code, "Content-Encoding: 'gzip'" in answer.json()["detail"]) == (415, True)
+    answer = visit.patch(location, 0, packed)
+    assert answer.status_code == 422
+    assert "this is a gzip file, not CSV: unpack it first" in answer.json()["detail"]
+    assert visit.offset(location) == 0
 
 
 def test_a_proxy_may_turn_every_method_into_post(visit: Visit) -> None:
