@@ -470,7 +470,9 @@ def ended(progress: Upload, ending: Ending) -> Upload:
             detail = "too few bytes came in 30 s; HEAD says what was kept, resume there"
             raise Problem(408, "too-slow", detail, offset=progress.offset)
         case Ending.GIVE_WAY:
-            raise later(423, "moved", "a later request goes on with this upload", offset=progress.offset)
+            # Without Retry-After: where it was only a look, to go on costs milliseconds.
+            detail = "a later request goes on with this upload; HEAD says how far it is, go on there"
+            raise Problem(423, "moved", detail, offset=progress.offset)
         case Ending.STOPPING:
             detail = "this gateway is stopping; go on at another one, or here in a moment"
             raise later(503, "stopping", detail, offset=progress.offset)
