@@ -48,6 +48,12 @@ class Rates:
         self._left[key] = (left - 1, now)
         return 0.0
 
+    def give_back(self, key: Hashable) -> None:
+        """Makes room for one more, up to as many as may come together."""
+        if key in self._left:
+            now = self._clock()
+            self._left[key] = (min(self._full, self._now(key, now) + 1), now)
+
     def _now(self, key: Hashable, now: float) -> float:
         left, at = self._left.get(key, (self._full, now))
         return min(self._full, left + (now - at) * self._per_second)

@@ -29,10 +29,11 @@ log = logging.getLogger(__name__)
 Key = tuple[ClientId, UploadId]
 GIVE_WAY_SECONDS: Final = 5.0  # a commit that is under way ends within this, or Kafka is slow
 REAP_SECONDS: Final = 1.0
-# Interruptions of one upload: five at once, for a client on a bad line, then one in two seconds. A writer on another
-# replica learns that it was fenced with its next commit, so a turn of one second would be half lost.
-TURNS_PER_SECOND: Final = 0.5
-TURNS_AT_ONCE: Final = 5
+# Interruptions of one upload: three at once, for a client on a bad line, then one in three seconds. A writer on another
+# replica learns that it was fenced with its next commit, and sends again what came after the last one: that costs a
+# second or so.
+TURNS_PER_SECOND: Final = 1 / 3
+TURNS_AT_ONCE: Final = 3
 ASK_AGAIN_SECONDS: Final = 1.0  # whoever was in front of us in the queue may be writing by now
 LOOKS_AT_ONCE: Final = 8  # each makes a producer; the threads that they block are also those that commit
 
@@ -81,7 +82,8 @@ class Seats:
         self._idle_seconds = idle_seconds
         self._seats: dict[Key, Seat] = {}
         self._taken = 0  # producers there are, or about to be
-        self._turns = Rates(TURNS_PER_SECOND, "interruptions", at_once=TURNS_AT_ONCE)
+        self._interruptions = Rates(TURNS_PER_SECOND, "interruptions here", at_once=TURNS_AT_ONCE)
+        self._fences = Rates(TURNS_PER_SECOND, "interruptions elsewhere", at_once=TURNS_AT_ONCE)
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
 
     @property
@@ -97,6 +99,7 @@ class Seats:
         seat = self._seats.setdefault(key, Seat())
         await self._acquire(key, seat)
         seat.looked = (0.0, None)
+        self._fences.give_back(key)  # its client looks again if another replica fences it, and has to go on then
         try:
             if seat.live is not None and not fresh(seat.live):
                 await self._drop(seat)
@@ -115,7 +118,7 @@ class Seats:
     async def look(self, key: Key, take_over: TakeOver, prove: Prove) -> Upload | None:
         """Returns what is committed of the upload, and no request that came before this one changes it any more.
 
-        It needs no seat: a producer that is made for it is given back at once."""
+        It is not bound by the limit of producers: one that is made for it is kept only while there is room."""
         asked_at = time.monotonic()
         seat = self._seats.setdefault(key, Seat())
         seat.waiting += 1
@@ -128,7 +131,7 @@ class Seats:
                     began_at, progress = seat.looked
                     if began_at >= asked_at:  # another look, which was begun when this one had been asked for
                         return progress
-                    wait = self._turns.wait(key)  # it may interrupt a writer on another replica
+                    wait = self._fences.wait(key)  # it may interrupt a writer on another replica
                     if not wait:
                         return await self._look(seat, take_over)
                 finally:
@@ -179,7 +182,7 @@ class Seats:
         """Waits a while for the lock. Whoever has it is asked to give way, unless it has been asked too often."""
         patience = ASK_AGAIN_SECONDS
         if seat.lock.locked():
-            if wait := self._turns.wait(key):
+            if wait := self._interruptions.wait(key):
                 patience = wait
             else:
                 seat.give_way.set()
@@ -209,8 +212,12 @@ class Seats:
     async def _look(self, seat: Seat, take_over: TakeOver) -> Upload | None:
         async with self._looks:
             live = await take_over()
-            await asyncio.to_thread(live.publisher.close)
         seat.looked = (live.proved_at, live.progress)
+        if live.progress is not None and self._taken < self._limit:
+            self._taken += 1
+            seat.live = live
+        else:
+            await asyncio.to_thread(live.publisher.close)
         return live.progress
 
     async def _make(self, take_over: TakeOver) -> Live:

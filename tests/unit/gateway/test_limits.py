@@ -63,6 +63,21 @@ def test_a_burst_is_taken_then_so_many_a_second() -> None:
     assert allowed(rates, "ada", 50) == 20
 
 
+def test_who_waits_learns_how_long_and_what_is_given_back_may_be_taken_again() -> None:
+    clock = Clock()
+    rates = Rates(0.5, "x", clock, at_once=2)
+    assert [rates.wait("ada") for _ in range(3)] == [0.0, 0.0, 2.0]
+    clock.now += 1
+    assert rates.wait("ada") == 1.0
+    rates.give_back("ada")
+    assert [rates.wait("ada") for _ in range(2)] == [0.0, 1.0]
+    for _ in range(9):
+        rates.give_back("ada")
+        rates.give_back("bob")
+    assert [rates.wait("ada") for _ in range(3)] == [0.0, 0.0, 2.0]
+    assert [rates.wait("bob") for _ in range(3)] == [0.0, 0.0, 2.0]
+
+
 def test_one_that_asks_too_often_takes_nothing_from_the_others() -> None:
     rates = Rates(10, "x", Clock())
     assert allowed(rates, "mallory", 500) == 20
