@@ -142,6 +142,11 @@ class Upload:
     def complete(self) -> bool:
         return self.offset == self.length and not self.failed
 
+    @property
+    def unused(self) -> int:
+        """Rows that no query uses: neither sent nor rejected."""
+        return self.rows - self.sent - sum(self.rejected.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -24,6 +24,9 @@ class Metrics:
         self._bytes = Counter("cauce_gateway_committed_bytes", "of files", ["kind"], registry=self._registry)
         self._rows = Counter("cauce_gateway_rows", "read from files", ["kind"], registry=self._registry)
         self._rejected = Counter("cauce_gateway_rejected_rows", "of these", ["kind"], registry=self._registry)
+        self._unused = Counter(
+            "cauce_gateway_unused_rows", "of these, what no query uses", ["kind"], registry=self._registry
+        )
         self._commits = Counter("cauce_gateway_commits", "transactions of uploads", registry=self._registry)
         self.commit_seconds = Histogram(
             "cauce_gateway_commit_seconds", "begin to visible", buckets=SECONDS, registry=self._registry
@@ -45,6 +48,7 @@ class Metrics:
         self._bytes.labels(after.file).inc(after.offset - before.offset)
         self._rows.labels(after.file).inc(after.rows - before.rows)
         self._rejected.labels(after.file).inc(sum(after.rejected.values()) - sum(before.rejected.values()))
+        self._unused.labels(after.file).inc(after.unused - before.unused)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

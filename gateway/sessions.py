@@ -191,6 +191,7 @@ def describe_file(file: File, client: Client) -> dict[str, Any]:
         "ended": file.kind in client.folded,
         "rows": total.rows,
         "rejected": total.rejected,
+        "unused": total.unused,
         "sent": total.sent,
         "batches": batches,
         "folded": folded,
@@ -206,6 +207,7 @@ def describe_upload(upload: Upload) -> dict[str, Any]:
         "offset": upload.offset,
         "rows": upload.rows,
         "rejected": dict(upload.rejected),
+        "unused": upload.unused,
         "state": "failed" if upload.failed else "complete" if upload.complete else "open",
         "reason": upload.failed,
     }

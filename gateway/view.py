@@ -70,6 +70,11 @@ class Total:
             rejected.update(upload.rejected)
         return cls(sum(upload.rows for upload in uploads), dict(rejected), sum(upload.sent for upload in uploads))
 
+    @property
+    def unused(self) -> int:
+        """Rows that no query uses."""
+        return self.rows - self.sent - sum(self.rejected.values())
+
 
 @dataclass(slots=True)
 class Client:

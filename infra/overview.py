@@ -37,6 +37,7 @@ TOLD: Final = {
         "live_uploads": "cauce_gateway_live_uploads",
         "rows": "cauce_gateway_rows_total",
         "rejected": "cauce_gateway_rejected_rows_total",
+        "unused": "cauce_gateway_unused_rows_total",
         "bytes": "cauce_gateway_committed_bytes_total",
         "commits": "cauce_gateway_commits_total",
         "commit_seconds": "cauce_gateway_commit_seconds_sum",

@@ -63,7 +63,7 @@ def _processes(rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def _sessions(sessions: list[dict[str, Any]]) -> Table:
-    table = _table("SESSION", "DATASET", "QUERIES", "STATE", "ROWS READ, REJECTED, SENT, FOLDED")
+    table = _table("SESSION", "DATASET", "QUERIES", "STATE", "ROWS READ, REJECTED, USED BY NO QUERY, SENT, FOLDED")
     for each in sessions:
         queries = ",".join(query.removeprefix(f"{each['dataset']}-") for query in each["queries"])
         table.add_row(each["client_id"], each["dataset"], queries, each["state"], _counts(each["files"]))
@@ -75,5 +75,6 @@ def _counts(files: list[dict[str, Any]]) -> str:
     shown = []
     for file in files:
         folded = "?" if file["folded"] is None else f"{file['folded']:,}"
-        shown.append(f"{file['kind']} {file['rows']:,} {sum(file['rejected'].values()):,} {file['sent']:,} {folded}")
+        read = f"{file['rows']:,} {sum(file['rejected'].values()):,} {file['unused']:,}"
+        shown.append(f"{file['kind']} {read} {file['sent']:,} {folded}")
     return "; ".join(shown)

@@ -28,6 +28,7 @@ class FileReport:
     bytes: int
     rows: int  # read, the rejected ones among them
     rejected: dict[str, int]  # by reason
+    unused: int  # rows that no query uses
     state: str
     reason: str | None = None
 
@@ -46,7 +47,7 @@ class Report:
     dataset: str
     options: dict[str, Any]
     files: list[FileReport]
-    stages: list[StageState]  # of each kind of file: rows read = rejected + not needed + sent; folded = sent
+    stages: list[StageState]  # of each kind of file: rows read = rejected + unused + sent; folded = sent
     queries: list[QueryReport]
     seconds: dict[str, float]
     gateways: list[str]  # that answered, in the order in which they first did
@@ -98,6 +99,7 @@ def files_of(
                 bytes=size,
                 rows=upload.rows if upload else 0,
                 rejected=upload.rejected if upload else {},
+                unused=upload.unused if upload else 0,
                 state="failed" if reason else upload.state if upload else "unknown",
                 reason=reason or (upload.reason if upload else None),
             )
@@ -126,7 +128,7 @@ def show(report: Report, out: Path, console: Console) -> None:
         if query.file:
             console.print(_table(out / query.file))
     for stage in report.stages:
-        console.print(_stage_line(stage), markup=False, highlight=False)
+        console.print(_stage_line(stage), markup=False, highlight=False, soft_wrap=True)
     console.print(f"answers and {NAME} are in {out}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -135,7 +137,13 @@ def _stage_line(stage: StageState) -> str:
     if not stage.rows:  # of a stage between the workers
         return f"{stage.kind}: {folded} rows folded"
     rejected = ", ".join(f"{count:,} {reason}" for reason, count in sorted(stage.rejected.items())) or "none"
-    return f"{stage.kind}: {stage.rows:,} rows read, {folded} folded; rejected: {rejected}"
+    unused = f"; {unused_rows(stage.unused)}" if stage.unused else ""
+    return f"{stage.kind}: {stage.rows:,} rows read, {folded} folded; rejected: {rejected}{unused}"
+
+
+def unused_rows(count: int) -> str:
+    """Says it as a person would: a value that cannot be read, or a film that no query asks about, is one of these."""
+    return f"{count:,} row{'s' * (count != 1)} that no query uses"
 
 
 def _table(path: Path) -> Table:

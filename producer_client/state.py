@@ -12,6 +12,7 @@ class UploadState:
     offset: int
     rows: int
     rejected: dict[str, int] = field(default_factory=dict)
+    unused: int = 0  # rows that no query uses
     state: Literal["open", "complete", "failed"] = "open"
     reason: str | None = None
 
@@ -24,6 +25,7 @@ class UploadState:
             offset=fields["offset"],
             rows=fields.get("rows") or 0,
             rejected=dict(fields.get("rejected") or {}),
+            unused=fields.get("unused") or 0,
             state=fields["state"],
             reason=fields.get("reason") or None,
         )
@@ -36,6 +38,7 @@ class StageState:
     kind: str
     rows: int
     rejected: dict[str, int]
+    unused: int  # rows that no query uses: rows = rejected + unused + sent
     sent: int
     batches: int | None  # None: it has not ended
     folded: int | None
@@ -46,6 +49,7 @@ class StageState:
             kind=fields["kind"],
             rows=fields["rows"],
             rejected=dict(fields["rejected"]),
+            unused=fields["unused"],
             sent=fields["sent"],
             batches=fields["batches"],
             folded=fields["folded"],

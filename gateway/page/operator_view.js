@@ -102,6 +102,7 @@ export class OperatorView {
   tilesOf(now, processes) {
     const ready = processes.filter((process) => process.state === "ready").length
     const rejected = now.sessions.flatMap((session) => session.files).reduce((sum, file) => sum + sum_(file.rejected), 0)
+    const unused = now.sessions.flatMap((session) => session.files).reduce((sum, file) => sum + file.unused, 0)
     const { trends } = this
     const stalls = now.kafka.stalls
     return [
@@ -111,6 +112,7 @@ export class OperatorView {
       { name: "Commit latency", value: `${Math.round(trends.last("latency"))} ms`, trend: trends.of("latency") },
       { name: "Rows in", value: `${compact(trends.last("rows"))}/s`, trend: trends.of("rows") },
       { name: "Rejected rows", value: number(rejected) },
+      { name: "Rows that no query uses", value: number(unused) },
       { name: "Open sessions", value: number(now.sessions_open) },
       { name: "Hanging transactions", value: stalls.length ? `${many(stalls.length, "partition")}` : "none", isBad: stalls.length > 0 },
     ]
@@ -143,7 +145,7 @@ export class OperatorView {
     }
     if (process.role === "gateway") {
       facts.push(["Uploads", shown(process.live_uploads)], ["Rows in", rate ? `${compact(rate.rows)}/s` : "—"],
-        ["Taken", process.bytes === null ? "—" : bytes(process.bytes)], ["Rejected", shown(process.rejected)])
+        ["Taken", process.bytes === null ? "—" : bytes(process.bytes)], ["Rejected", shown(process.rejected)], ["Used by no query", shown(process.unused)])
     }
     return facts
   }
@@ -213,8 +215,9 @@ function makeSession({ client_id, dataset }) {
 function updateSession({ state, rows }, session) {
   const total = session.files.reduce((sum, file) => sum + file.rows, 0)
   const rejected = session.files.reduce((sum, file) => sum + sum_(file.rejected), 0)
+  const unused = session.files.reduce((sum, file) => sum + file.unused, 0)
   const reasons = session.files.flatMap((file) => Object.entries(file.rejected).map(([reason, count]) => `${file.kind}: ${reason} ${number(count)}`))
-  setText(rows, `${many(total, "row")}, ${number(rejected)} rejected`)
+  setText(rows, `${many(total, "row")}, ${number(rejected)} rejected, ${number(unused)} that no query uses`)
   setAttribute(rows, "title", reasons.join("\n") || null)
   setAttribute(state, "data-state", { uploading: "sending", answering: "working" }[session.state] ?? session.state)
   setText(state, session.state)

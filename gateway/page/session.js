@@ -102,7 +102,7 @@ export class Session {
       await send(this.gateways, this, source, () => !this.ending.signal.aborted)
       const known = this.uploads.get(source.name)
       if (known?.state !== "complete") {
-        this.uploads.set(source.name, { rows: 0, rejected: {}, ...known, name: source.name, kind: source.kind.kind,
+        this.uploads.set(source.name, { rows: 0, rejected: {}, unused: 0, ...known, name: source.name, kind: source.kind.kind,
           length: source.file.size, offset: source.file.size, state: "complete" }) // the event is about to come
       }
     } catch (error) {

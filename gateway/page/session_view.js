@@ -85,7 +85,7 @@ export class SessionView {
       return {
         name: isOne ? files[0].name : `${kind}/ · ${many(files.length, "file")}`,
         members: isOne ? [] : members,
-        length: total("length"), offset: total("offset"), rows: total("rows"), rate: total("rate"),
+        length: total("length"), offset: total("offset"), rows: total("rows"), unused: total("unused"), rate: total("rate"),
         rejected: summed(members.map((member) => member.rejected)),
         isComplete: members.every((member) => member.state === "complete"),
         isSending: members.some((member) => member.isSending),
@@ -97,7 +97,7 @@ export class SessionView {
 
   member({ name, length }) {
     const { session } = this
-    const known = session.uploads.get(name) ?? { offset: 0, rows: 0, rejected: {}, state: "open" }
+    const known = session.uploads.get(name) ?? { offset: 0, rows: 0, rejected: {}, unused: 0, state: "open" }
     const isSending = session.sending.has(name)
     const rate = isSending && known.state === "open" ? known.rate : 0
     return { ...known, name, length, rate, isSending, trouble: known.reason || session.troubles.get(name) || "" }
@@ -139,12 +139,13 @@ function makeFile({ name }) {
     bar: el("progress", { "aria-label": `Progress of ${name}` }),
     amount: el("span", { class: "amount" }),
     rows: el("span", { class: "hint" }),
+    unused: el("span", { class: "hint unused" }),
     trouble: el("p", { class: "trouble" }),
     reasons: el("details", { class: "rejected" }, el("summary", {}), el("ul", {})),
     members: el("details", {}, el("summary", {}, "each file"), el("ul", {})),
   }
   parts.node = el("li", {}, el("div", { class: "row spread" }, el("span", { class: "file-name" }, name), parts.amount),
-    parts.bar, el("div", { class: "row top-row" }, parts.rows, parts.reasons, parts.members), parts.trouble)
+    parts.bar, el("div", { class: "row top-row" }, parts.rows, parts.unused, parts.reasons, parts.members), parts.trouble)
   return parts
 }
 
@@ -155,6 +156,8 @@ function updateFile(parts, row) {
   setText(parts.amount, row.trouble ? "✕ refused" : row.isComplete ? `✓ ${bytes(row.length)}`
     : `${percent(row)} of ${bytes(row.length)}${row.rate ? ` · ${bytes(row.rate)}/s` : ""}`)
   setText(parts.rows, row.rows ? many(row.rows, "row") : row.isSending ? "sending" : "")
+  parts.unused.hidden = !row.unused
+  setText(parts.unused, `${many(row.unused, "row")} that no query uses`)
   const reasons = Object.entries(row.rejected).sort(([, a], [, b]) => b - a)
   parts.reasons.hidden = !reasons.length
   setText(parts.reasons.firstChild, `${number(reasons.reduce((sum, [, count]) => sum + count, 0))} rejected`)

@@ -98,6 +98,8 @@ def test_a_folder_dropped_on_the_page_gives_the_oracles_bytes(tab: Tab, files: P
     assert tab.downloads(tmp_path) == expected(files, "movies")
     rejected = tab.session().locator(".rejected summary").first
     expect(rejected).to_have_text(re.compile(r"^[1-9][0-9]* rejected$"))
+    unused = tab.session().locator(".unused:visible").first
+    expect(unused).to_have_text(re.compile(r"^[1-9][0-9,]* rows? that no query uses$"))
     tab.session().locator("[data-query=movies-q2] .query").click()
     expect(tab.session().get_by_role("img", name=re.compile("^Budget of films"))).to_be_visible()
 

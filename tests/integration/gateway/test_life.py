@@ -28,7 +28,7 @@ def test_a_session_says_what_it_wants(shared_replica: Replica) -> None:
 
 def test_the_operator_sees_all_sessions_and_nobody_else_does(shared_replica: Replica) -> None:
     visit, other = shared_replica.open(), shared_replica.open(dataset="coffee")
-    data = ratings(100)
+    data = ratings(100) + b"1,2,abc,4\n"
     visit.patch(visit.create("ratings.csv", len(data)), 0, data)
     token = Tokens(SECRET.encode()).issue(OPERATOR, time.time() + 60)
 
@@ -37,12 +37,14 @@ def test_the_operator_sees_all_sessions_and_nobody_else_does(shared_replica: Rep
         assert answer.status_code == 200, answer.text
         return {session["client_id"]: session for session in answer.json()["sessions"]}
 
-    def counts() -> tuple[int, int, int | None]:
+    def counts() -> tuple[int, int, int, int | None]:
         (sent,) = (file for file in shown()[visit.client_id]["files"] if file["kind"] == "ratings")
-        return sent["rows"], sent["sent"], sent["folded"]
+        return sent["rows"], sent["unused"], sent["sent"], sent["folded"]
 
     # what a replica knows of all sessions it reads from Kafka, a moment after the answer to a PATCH
-    wait_until(lambda: counts() == (100, 100, None), seconds=30, otherwise="nobody folds here, but 100 rows were sent")
+    wait_until(
+        lambda: counts() == (101, 1, 100, None), seconds=30, otherwise="nobody folds here, but 100 rows were sent"
+    )
     assert (shown()[visit.client_id]["state"], shown()[other.client_id]["dataset"]) == ("uploading", "coffee")
     assert visit.ask("GET", "/sessions").status_code == 403
     assert httpx.get(f"{visit.url}/sessions").status_code == 401
@@ -155,7 +157,7 @@ def test_a_range_that_is_not_there_is_refused_and_a_strange_one_ignored(
 
 def test_events_tell_what_is_and_what_changes(shared_replica: Replica, shared_topics: Topics) -> None:
     visit = shared_replica.open()
-    data = ratings(100)
+    data = ratings(100) + b"1,2,abc,4\n"
     seen: list[tuple[str, dict[str, Any]]] = []
     with httpx.stream("GET", f"{visit.url}{visit.path}/events", headers=visit.auth, timeout=60) as stream:
         assert stream.headers["Content-Type"].startswith("text/event-stream")
@@ -178,7 +180,7 @@ def test_events_tell_what_is_and_what_changes(shared_replica: Replica, shared_to
         location = visit.create("ratings.csv", len(data))
         read_until("upload", state="open", offset=0)
         visit.patch(location, 0, data)
-        read_until("upload", state="complete", rows=100)
+        read_until("upload", state="complete", rows=101, unused=1)
         shared_topics.answer(visit.client_id, "movies-q1", "id,title,genres\n")
         read_until("query", query="movies-q1", state="done")
         visit.ask("DELETE", "")

@@ -257,6 +257,17 @@ def test_rows_that_cannot_be_used_are_counted(visit: Visit) -> None:
     assert sum(upload["rejected"].values()) == 2
 
 
+def test_values_that_cannot_be_read_are_shown_as_rows_that_no_query_uses(visit: Visit) -> None:
+    rows = (b"1,2,3.0,4", b"1,2,abc,4", b"1,2,NaN,4", b'1,2,"2,5",4', b"1,2,,4", b"1,2,4.5,4")
+    data = b"userId,movieId,rating,timestamp\n" + b"\n".join(rows) + b"\n"
+    assert visit.patch(visit.create("ratings.csv", len(data)), 0, data).status_code == 204
+    shown = visit.show()
+    (upload,) = shown["uploads"]
+    assert (upload["rows"], sum(upload["rejected"].values()), upload["unused"]) == (6, 1, 3)
+    (kind,) = (file for file in shown["files"] if file["kind"] == "ratings")
+    assert (kind["rows"], sum(kind["rejected"].values()), kind["unused"], kind["sent"]) == (6, 1, 3, 2)
+
+
 def test_answers_that_are_not_there(visit: Visit) -> None:
     body = problem(visit.ask("GET", "answers/movies-q99"), 404, "not-found")
     assert "movies-q1" in body["detail"]

@@ -108,8 +108,10 @@ def test_a_gateway_dies_in_the_middle_of_a_file(
         killer.start()
         session.upload_file(movies / "ratings.csv")
         killer.join()
-        [upload] = session.state().uploads
+        state = session.state()
+        [upload], [kind] = state.uploads, state.files
         assert (upload.state, upload.offset) == ("complete", (movies / "ratings.csv").stat().st_size)
+        assert (upload.unused, kind.unused) == (12, 12)
         session.upload_file(movies / "movies_metadata.csv")
         session.upload_file(movies / "credits.csv")
         answers = dict(session.answers(tmp_path))

@@ -65,7 +65,7 @@ def test_writes_answers_and_a_report(words: Words, cluster: FakeCluster, movies:
     folder = tmp_path / "out"
     assert sorted(path.name for path in folder.iterdir()) == [*(f"{query}.csv" for query in NEEDS), "report.json"]
     assert "movies-q3" in out
-    assert "ratings: 300,003 rows read, 300,000 folded; rejected: 3 no rating" in out
+    assert "ratings: 300,003 rows read, 299,988 folded; rejected: 3 no rating; 12 rows that no query uses" in out
     assert "movies-q5 is here" in err
     report = json.loads((folder / "report.json").read_text())
     assert report["dataset"] == "movies"
@@ -76,6 +76,7 @@ def test_writes_answers_and_a_report(words: Words, cluster: FakeCluster, movies:
         "bytes": (movies / "ratings.csv").stat().st_size,
         "rows": 300_003,
         "rejected": {"no rating": 3},
+        "unused": 12,
         "state": "complete",
         "reason": None,
     }
@@ -84,9 +85,10 @@ def test_writes_answers_and_a_report(words: Words, cluster: FakeCluster, movies:
         "kind": "ratings",
         "rows": 300_003,
         "rejected": {"no rating": 3},
-        "sent": 300_000,
+        "unused": 12,
+        "sent": 299_988,
         "batches": 1,
-        "folded": 300_000,
+        "folded": 299_988,
     }
     assert [query["state"] for query in report["queries"]] == ["done"] * 5
     assert list(report["seconds"]) == ["connect", "upload", "answers", "total"]
