@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, overload
 
 from cauce import tracing
+from cauce.query_names import full_name
 from producer_client import events
 from producer_client.errors import QueryFailed, Refused, SessionGone, WrongUsage
 from producer_client.files import replacing
@@ -54,6 +55,21 @@ class Client:
         self._gateways = Gateways(urls, timing or Timing(), Path(ca) if ca else None)
         self._watcher = watcher or Silent()
 
+    def kinds(self, dataset: str, queries: Sequence[str] | None = None) -> tuple[FileKind, ...]:
+        """Returns the kinds of files that these queries of a dataset read; no session is opened for that. A query that
+        there is not reads none: `open` refuses it by name."""
+        route = self._gateways.route(give_up=min(self._gateways.timing.open, self._gateways.timing.give_up))
+        datasets = self._gateways.ask("GET", "/datasets", route=route).json()["datasets"]
+        described = {each["name"]: each for each in datasets}
+        if dataset not in described:
+            raise WrongUsage(f"there is no dataset {dataset}; there are {', '.join(described)}")
+        kinds = tuple(FileKind.from_json(fields) for fields in described[dataset]["files"])
+        if queries is None:
+            return kinds
+        names = {full_name(dataset, name) for name in queries}
+        read = {kind for each in described[dataset]["queries"] if each["query"] in names for kind in each["files"]}
+        return tuple(kind for kind in kinds if kind.kind in read)
+
     def open(
         self,
         dataset: str,
@@ -63,7 +79,8 @@ class Client:
         model: str | None = None,
     ) -> "Session":
         """Opens a session. `queries` are those that it is about, by long or short names; left out, all
-        of the dataset. What else is left out is the gateway's default."""
+        of the dataset. What else is left out is the gateway's default. Open it when the files are at
+        hand: one that nothing is uploaded to ends after some minutes."""
         names = None if queries is None else [queries] if isinstance(queries, str) else list(queries)
         wanted = {"dataset": dataset, "queries": names, "scope": scope, "model": model}
         body = {name: value for name, value in wanted.items() if value is not None}

@@ -117,13 +117,9 @@ def _queries_of(order: Order) -> str:
 
 
 def _opened(client: Client, order: Order, gateways: tuple[str, ...]) -> tuple[Session, list[Source]]:
+    # A session is opened when there is something to upload: an empty one takes somebody's place, and ends soon.
+    sources = find(order.folder, client.kinds(order.dataset, order.queries))
     session = client.open(order.dataset, queries=order.queries, scope=order.scope, model=order.model)
-    try:
-        sources = find(order.folder, session.files)
-    except WrongUsage:
-        with suppress(ClientError):
-            session.close()
-        raise
     report.remove_old(order.out, order.dataset)
     fingerprints = {source.name: source.fingerprint() for source in sources}
     notes.write(order.out, notes.Note(session.ticket, list(gateways), str(order.folder.resolve()), fingerprints))

@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 FILES = {"movies": "movies_metadata.csv", "ratings": "ratings.csv", "credits": "credits.csv"}
+KINDS = [{"kind": kind, "filename": name, "columns": ["id"]} for kind, name in FILES.items()]
 NEEDS = {  # of each query: answered once these have ended
     "movies-q1": {"movies"},
     "movies-q2": {"movies"},
@@ -199,6 +200,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _route(self, gateway: Gateway, cluster: FakeCluster) -> None:
         match self.command, self.path.strip("/").split("/"):
+            case "GET", ["datasets"]:
+                queries = [{"query": query, "files": sorted(kinds)} for query, kinds in NEEDS.items()]
+                self._json(200, {"datasets": [{"name": "movies", "files": KINDS, "queries": queries}]})
             case "POST", ["sessions"]:
                 self._open(cluster)
             case method, ["sessions", client_id, *rest]:
@@ -230,8 +234,7 @@ class _Handler(BaseHTTPRequestHandler):
         needed = set().union(*(NEEDS[name] for name in queries))
         session = KeptSession(uuid.uuid4().hex, uuid.uuid4().hex, options, queries)
         cluster.sessions[session.client_id] = session
-        files = [{"kind": kind, "filename": name, "columns": ["id"]} for kind, name in FILES.items()]
-        not_read = [file for file in files if file["kind"] not in needed]
+        not_read = [file for file in KINDS if file["kind"] not in needed]
         self._json(
             201,
             {
@@ -240,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "expires_at": "2099-01-01T00:00:00Z",
                 "dataset": "movies",
                 "options": options,
-                "files": [file for file in files if file not in not_read],
+                "files": [file for file in KINDS if file not in not_read],
                 "not_read": not_read,
                 "queries": queries,
                 "uploads": f"/sessions/{session.client_id}/uploads",
