@@ -108,6 +108,7 @@ class Session:
     options: Mapping[str, Any]
     created_at: float
     expires_at: float  # renewed by every upload's progress; past it any gateway ends the session
+    address: str = ""  # who opened it, as a keyed fingerprint; empty: this machine
 
 
 @dataclass(frozen=True, slots=True)

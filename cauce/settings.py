@@ -4,13 +4,15 @@ Invariant: a variable that starts with CAUCE_ and is not a field here is an erro
 """
 
 import difflib
+import json
 import os
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from cauce.errors import ConfigError
 
@@ -60,7 +62,16 @@ class Settings(BaseSettings):
         (), description="as JSON: the URLs of all gateways, for the page to go on at another one; only they may ask us"
     )
     supervisors: tuple[str, ...] = Field((), description="as JSON: their URLs, for the page's view of the cluster")
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(
+        (),
+        description="networks of the proxies before the gateways, as JSON or with commas; their X-Forwarded-For is "
+        "believed, nobody else's",
+    )
     session_ttl_seconds: float = Field(7200, gt=0, description="a session ends when nothing happened for so long")
+    empty_session_seconds: float = Field(300, gt=0, description="the same, while no upload of it was created")
+    young_session_seconds: float = Field(
+        30, gt=0, description="so long no empty session gives way to another one when there are too many"
+    )
     gateway_tls_certificate: Path | None = Field(None, description="PEM file; with it and its key, HTTPS only")
     gateway_tls_key: Path | None = Field(None, description="PEM file of that certificate's key (PKCS#8)")
     gateway_tls_key_password: SecretStr | None = None
@@ -74,6 +85,9 @@ class Settings(BaseSettings):
     max_files: int = Field(2000, ge=1, description="of one session, in all of its folders together")
     session_requests_per_second: float = Field(100, gt=0, description="of each session, per gateway; more: 429")
     new_sessions_per_second: float = Field(100, gt=0, description="of all clients together, per gateway; more: 429")
+    address_sessions_per_second: float = Field(
+        10, gt=0, description="new sessions of each address, per gateway; more: 429. This machine is not counted"
+    )
     upload_idle_seconds: float = Field(30, gt=0, description="after which a silent upload gives its producer back")
     upload_floor_bytes: int = Field(1024, ge=1, description="per second: a request that is slower over 30 s is ended")
     trace: str | None = Field(None, description="where spans go: http://collector:4318, file:PATH; needs cauce[trace]")
@@ -87,6 +101,15 @@ class Settings(BaseSettings):
     kafka_ssl_certificate: Path | None = Field(None, description="PEM file of this client's certificate")
     kafka_ssl_key: Path | None = Field(None, description="PEM file of this client's key")
     kafka_ssl_key_password: SecretStr | None = None
+
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _networks(cls, given: Any) -> Any:
+        """`10.0.0.0/8,::1` and `["10.0.0.0/8", "::1"]` are the same."""
+        if isinstance(given, str):
+            is_json = given.lstrip().startswith("[")
+            given = json.loads(given) if is_json else [part for part in given.split(",") if part.strip()]
+        return tuple(ip_network(str(part).strip()) for part in given)
 
     @classmethod
     def load(cls, **given: Any) -> "Settings":

@@ -57,7 +57,8 @@ class Wish(BaseModel):
 @router.post("/sessions", status_code=201, summary="open a session")
 async def open_session(request: Request, wish: Wish) -> dict[str, Any]:
     sessions: Sessions = request.app.state.sessions
-    return await sessions.open(wish.dataset, Options(wish.scope, wish.model), wish.queries)
+    address = request.app.state.shared.address(request)
+    return await sessions.open(wish.dataset, Options(wish.scope, wish.model), wish.queries, address)
 
 
 @router.get("/sessions", summary="for the operator: all sessions, and where their rows are")

@@ -4,6 +4,7 @@ Invariant: no answer of ours with a status of 400 or more has another form, and 
 """
 
 import logging
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -76,7 +77,7 @@ class Problem(Exception):
 
 def later(status: int, kind: str, detail: str, seconds: float = RETRY_SECONDS, **fields: Any) -> Problem:
     """A problem that goes away by itself."""
-    return Problem(status, kind, detail, {"Retry-After": str(max(1, round(seconds)))}, **fields)
+    return Problem(status, kind, detail, {"Retry-After": str(max(1, math.ceil(seconds)))}, **fields)
 
 
 def from_error(error: CauceError, client_id: str | None = None) -> Problem:

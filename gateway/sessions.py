@@ -9,8 +9,7 @@ which the next sweep ends.
 import asyncio
 import logging
 import random
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from cauce.errors import CauceError, Fenced
 from cauce.messages import ClientId, Session, Upload, UploadId, to_json
 from cauce.tokens import new_client_id
 from cauce.topics import KEPT_MS, SESSIONS, UPLOADS
+from gateway.admission import Candidates, OpenSession
 from gateway.batches import home_partition
 from gateway.limits import Rates
 from gateway.problems import Problem, later
@@ -33,16 +33,31 @@ log = logging.getLogger(__name__)
 
 SWEEP_SECONDS: Final = 10.0
 AT_ONCE: Final = 8  # producers that a fence makes: a folder may have many files
+# Sessions that are ended at once: each takes a transaction and a few producers for a moment.
+ENDS_AT_ONCE: Final = 4
+# Another gateway may have ended the same one, or an upload of it was just created.
+TRIES: Final = 3
 
 
 class Sessions:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._view = shared.view
-        self._rates = Rates(shared.settings.new_sessions_per_second, "new sessions (CAUCE_NEW_SESSIONS_PER_SECOND)")
+        settings = shared.settings
+        self._rates = Rates(settings.new_sessions_per_second, "new sessions (CAUCE_NEW_SESSIONS_PER_SECOND)")
+        self._rates_of_address = Rates(
+            settings.address_sessions_per_second,
+            "new sessions of one address (CAUCE_ADDRESS_SESSIONS_PER_SECOND)",
+        )
+        self._opening = 0  # sessions that the view does not know yet
+        self._giving_way: set[ClientId] = set()  # one for each of these at most
+        self._ends = asyncio.Semaphore(ENDS_AT_ONCE)
 
-    async def open(self, dataset: str, options: Options, queries: Sequence[str] | None = None) -> dict[str, Any]:
-        """Opens a session; `queries` are the names that its client gave, None for all of them."""
+    async def open(
+        self, dataset: str, options: Options, queries: Sequence[str] | None = None, address: str = ""
+    ) -> dict[str, Any]:
+        """Opens a session; `queries` are the names that its client gave, None for all of them. `address` is a
+        fingerprint of who asks; empty for this machine, which is not counted."""
         if dataset not in DATASETS:
             raise Problem(422, "bad-value", f"dataset {dataset!r} is not known; known are {', '.join(DATASETS)}")
         allowed = [model.strip() for model in self._shared.settings.allowed_models.split(",")]
@@ -50,22 +65,16 @@ class Sessions:
             detail = f"model {options.model!r} is not one of {', '.join(allowed)} (CAUCE_ALLOWED_MODELS)"
             raise Problem(422, "bad-value", detail)
         options = replace(options, queries=chosen(DATASETS[dataset], queries))
+        if address:
+            self._rates_of_address.take(address)
         self._rates.take("all")
-        most = self._shared.settings.max_sessions
-        if self._view.sessions >= most:
-            raise later(
-                503, "busy", f"{most} sessions are open, which is the limit (CAUCE_MAX_SESSIONS); wait a little", 5
-            )
-        now = time.time()
-        expires_at = now + self._shared.settings.session_ttl_seconds
-        session = Session(ClientId(new_client_id()), dataset, options.to_dict(), now, expires_at)
+        session = await self._publish_new(dataset, options, address)
         asked = dataset_of(session)
-        await asyncio.to_thread(self._shared.notes.send, self._record(session.client_id, session))
         log.info("session opened", extra={"client_id": session.client_id, "dataset": dataset})
         return {
             "client_id": session.client_id,
-            "token": self._shared.tokens.issue(session.client_id, now + KEPT_MS / 1000),
-            "expires_at": expires_at,
+            "token": self._shared.tokens.issue(session.client_id, session.created_at + KEPT_MS / 1000),
+            "expires_at": min(session.expires_at, session.created_at + self._shared.settings.empty_session_seconds),
             "dataset": dataset,
             "options": dict(session.options),
             "files": [describe_kind(file) for file in asked.files],
@@ -75,28 +84,77 @@ class Sessions:
             "events": f"/sessions/{session.client_id}/events",
         }
 
-    async def end(self, client_id: ClientId) -> None:
-        """Everything of the session goes. Whoever is fenced here meets another replica that does the same."""
+    async def _publish_new(self, dataset: str, options: Options, address: str) -> Session:
+        """Writes a new session down as soon as there is a place for it."""
+        self._opening += 1
+        try:
+            await self._make_room(address)
+            now = self._view.now()
+            expires_at = now + self._shared.settings.session_ttl_seconds
+            session = Session(ClientId(new_client_id()), dataset, options.to_dict(), now, expires_at, address)
+            await asyncio.to_thread(self._shared.notes.send, self._record(session.client_id, session))
+            return session
+        finally:
+            self._opening -= 1
+
+    async def _make_room(self, address: str) -> None:
+        """Ends an empty session where all places are taken, or refuses and says when it can get better."""
+        settings = self._shared.settings
+        young, most = settings.young_session_seconds, settings.max_sessions
+        for _ in range(TRIES):
+            staying = [each for each in self._view.open_sessions() if each.client_id not in self._giving_way]
+            if len(staying) + self._opening <= most:
+                return
+            candidates, now = Candidates(staying, address, young), self._view.now()
+            found = candidates.first(now)
+            if found is None:
+                detail = f"{most} sessions are open, which is the limit (CAUCE_MAX_SESSIONS); wait a little"
+                raise later(503, "busy", detail, candidates.better_at() - now)
+            if await self._end_idle(found):
+                return
+        raise later(503, "busy", "others open sessions at the same moment; try again")
+
+    async def _end_idle(self, found: OpenSession) -> bool:
+        """Whether its place is free now: another gateway may have given it away, or its client did something."""
+        self._giving_way.add(found.client_id)
+        try:
+            async with self._ends:
+                if not await self.end(found.client_id, lambda: found in self._view.open_sessions()):
+                    return False
+                await self._view.catch_up(found.client_id, SESSIONS.name)
+        finally:
+            self._giving_way.discard(found.client_id)
+        log.info("empty session gave way", extra={"client_id": found.client_id})
+        return True
+
+    async def end(self, client_id: ClientId, is_due: Callable[[], bool] = lambda: True) -> bool:
+        """Everything of the session goes, if it is due once all is known that was written about it. Whoever is fenced
+        here meets another replica that does the same."""
         await self._view.catch_up(client_id, SESSIONS.name, UPLOADS.name)
         session = self._view.session(client_id)
-        if session is None:
-            return
+        if session is None or not is_due():
+            return False
         try:
             await self._end(session)
         except Fenced:
-            return
+            return False
         self._shared.metrics.ended.inc()
         log.info("session ended", extra={"client_id": client_id})
+        return True
 
     async def sweep(self) -> None:
         """For ever: end the sessions whose time is over."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS * random.uniform(0.5, 1.5))  # replicas should seldom do it at once
-            for client_id in self._view.expired():
-                try:
-                    await self.end(client_id)
-                except CauceError as error:
-                    log.warning("session not ended yet", extra={"client_id": client_id, "reason": str(error)})
+            over = self._view.expired()
+            for start in range(0, len(over), ENDS_AT_ONCE):
+                await asyncio.gather(*(self._end_if_over(each) for each in over[start : start + ENDS_AT_ONCE]))
+
+    async def _end_if_over(self, client_id: ClientId) -> None:
+        try:
+            await self.end(client_id, lambda: self._view.client(client_id) is None)
+        except CauceError as error:
+            log.warning("session not ended yet", extra={"client_id": client_id, "reason": str(error)})
 
     async def _end(self, session: Session) -> None:
         settings, client_id = self._shared.settings, session.client_id

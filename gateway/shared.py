@@ -11,7 +11,8 @@ from fastapi import Request
 from cauce.messages import ClientId, Session
 from cauce.settings import Settings
 from cauce.tokens import OPERATOR, BadToken, Tokens
-from cauce.topics import SESSIONS
+from cauce.topics import SESSIONS, UPLOADS
+from gateway.addresses import counted_as
 from gateway.batches import Scribe
 from gateway.hazards import Hazards
 from gateway.limits import Rates
@@ -72,10 +73,18 @@ class Shared:
         if self._whose(request) != OPERATOR:
             raise Problem(403, "not-yours", "the token is for a session; this page is for the operator")
 
+    def address(self, request: Request) -> str:
+        """Returns who asks, as new sessions are counted; empty for this machine."""
+        forwarded = request.headers.getlist("x-forwarded-for")
+        peer = request.client.host if request.client else ""
+        address = counted_as(peer, forwarded, self.settings.trusted_proxies)
+        return self.tokens.fingerprint(address) if address else ""
+
     async def client(self, client_id: ClientId) -> Client:
-        """What is known of the session; one that another replica has just opened is waited for."""
+        """What is known of the session; one that another replica has just opened, or began to upload to, is waited
+        for."""
         if self.view.client(client_id) is None:
-            await self.view.catch_up(client_id, SESSIONS.name)
+            await self.view.catch_up(client_id, SESSIONS.name, UPLOADS.name)
         client = self.view.client(client_id)
         if client is None:
             raise gone(client_id)
@@ -104,5 +113,8 @@ def session_of(client: Client) -> Session:
 
 def gone(client_id: ClientId) -> Problem:
     return Problem(
-        404, "not-found", f"session {client_id} was deleted or has expired; open another with POST /sessions"
+        404,
+        "not-found",
+        f"session {client_id} was deleted or has expired, which one without an upload does soon; open another with "
+        "POST /sessions when the files are at hand",
     )

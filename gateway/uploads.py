@@ -33,6 +33,7 @@ from queries.model import File
 
 log = logging.getLogger(__name__)
 
+SIGN_OF_LIFE: Final = UploadId("-")  # no kind of file is called that
 OPEN_SECONDS: Final = 1.5  # a transaction that is under way ends in a fraction of this
 
 
@@ -42,6 +43,24 @@ class Uploads:
         self._view = shared.view
 
     async def create(self, client_id: ClientId, length: int | None, given: Mapping[str, str]) -> Upload:
+        """Creates an upload, or finds it again. A client that has to wait for its turn keeps its session."""
+        try:
+            return await self._create(client_id, length, given)
+        except Problem as problem:
+            if problem.kind == "busy":
+                await self._renew(client_id)
+            raise
+
+    async def _renew(self, client_id: ClientId) -> None:
+        """Says to every gateway that the client of an empty session is still there: a tombstone of an upload that never
+        was. It renews the session's age, and brings back none that has ended."""
+        client, settings = self._view.client(client_id), self._shared.settings
+        brief = min(settings.young_session_seconds, settings.empty_session_seconds) / 2
+        if client is not None and client.is_unused and self._view.now() - client.idle_since > brief:
+            forget = self._shared.scribe(session_of(client)).forget(SIGN_OF_LIFE)
+            await asyncio.to_thread(self._shared.notes.send, forget)
+
+    async def _create(self, client_id: ClientId, length: int | None, given: Mapping[str, str]) -> Upload:
         """Makes an upload, or finds it again. One of another file is replaced where nothing of it was taken yet."""
         client = await self._latest(client_id)
         file, name = self._wanted_file(client, given)

@@ -7,6 +7,7 @@ It may be behind: `catch_up` waits until it has seen all that was written before
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from cauce.messages import Answer, ClientId, Session, Upload, UploadId, from_jso
 from cauce.process import EXIT_FAILED
 from cauce.settings import Settings
 from cauce.topics import ANSWERS, KEPT_MS, SESSIONS, UPLOADS
+from gateway.admission import OpenSession
 from gateway.batches import home_partition
 from gateway.follow import Follower, Reached, Seen, read_at
 
@@ -85,11 +87,23 @@ class Client:
     long_tails: dict[UploadId, tuple[int, int]] = field(default_factory=dict)  # partition and offset of the record
     active_at: float = 0.0
 
-    def expires_at(self, ttl_seconds: float) -> float:
+    def expires_at(self, ttl_seconds: float, empty_seconds: float) -> float:
         if self.session is None or self.session.expires_at == ENDING:
             return ENDING
         renewed = max(self.session.expires_at, self.active_at + ttl_seconds)
+        if self.is_unused:
+            renewed = min(renewed, self.idle_since + empty_seconds)
         return min(renewed, self.session.created_at + KEPT_MS / 1000)
+
+    @property
+    def is_unused(self) -> bool:
+        """No upload of it was created, or all were taken away."""
+        return not (self.uploads or self.answers or self.folded)
+
+    @property
+    def idle_since(self) -> float:
+        """When it was opened, or something of it was last written."""
+        return max(self.active_at, self.session.created_at if self.session else 0.0)
 
     def members(self, kind: str) -> list[Upload]:
         """The uploads of a kind of file."""
@@ -97,7 +111,7 @@ class Client:
 
     @property
     def empty(self) -> bool:
-        return self.session is None and not (self.uploads or self.answers or self.folded)
+        return self.session is None and self.is_unused
 
 
 Message = Session | Upload | Answer
@@ -163,15 +177,30 @@ class View:
     def client(self, client_id: ClientId) -> Client | None:
         """None for a session that does not exist, has ended or is about to."""
         client = self._clients.get(client_id)
-        return client if client and client.expires_at(self._settings.session_ttl_seconds) > time.time() else None
+        return client if client and self.expires_at(client) > self.now() else None
 
     def open_clients(self) -> list[Client]:
         """All whose session is open."""
         known = (self.client(client_id) for client_id in list(self._clients))
         return [client for client in known if client is not None and client.session is not None]
 
+    def now(self) -> float:
+        """The time that sessions are opened and ended by."""
+        return time.time()
+
     def expires_at(self, client: Client) -> float:
-        return client.expires_at(self._settings.session_ttl_seconds)
+        """Before all was read once, an upload may not be known yet: nothing is taken for empty."""
+        empty_seconds = self._settings.empty_session_seconds if self._complete else math.inf
+        return client.expires_at(self._settings.session_ttl_seconds, empty_seconds)
+
+    def open_sessions(self) -> list[OpenSession]:
+        """All that take a place. One whose time is over takes none: the next sweep ends it."""
+        now = self.now()
+        return [
+            OpenSession(known, session.address, client.idle_since, expires_at, self._complete and client.is_unused)
+            for known, client in self._clients.items()
+            if (session := client.session) and (expires_at := self.expires_at(client)) > now
+        ]
 
     def expired(self) -> list[ClientId]:
         return [known for known, client in self._clients.items() if client.session and self.client(known) is None]

@@ -38,6 +38,19 @@ def test_a_bad_value_is_an_error_that_names_the_variable(
         Settings.load()
 
 
+@pytest.mark.parametrize("given", ["10.0.0.0/8, ::1", '["10.0.0.0/8", "::1/128"]', "10.0.0.0/8,::1,"])
+def test_trusted_proxies_are_networks_as_json_or_with_commas(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("CAUCE_TRUSTED_PROXIES", given)
+    assert [str(network) for network in Settings.load().trusted_proxies] == ["10.0.0.0/8", "::1/128"]
+
+
+@pytest.mark.parametrize("given", ["10.0.0.1/8", "proxy.example", "[10.0.0.0/8]", "[1]", "0.0.0.0/33"])
+def test_what_is_no_network_is_no_trusted_proxy(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("CAUCE_TRUSTED_PROXIES", given)
+    with pytest.raises(ConfigError, match="CAUCE_TRUSTED_PROXIES"):
+        Settings.load()
+
+
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings.load().partitions = 9

@@ -64,6 +64,14 @@ def test_signatures_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatc
     assert {len(ours) for _, ours in compared} == {64}
 
 
+def test_a_fingerprint_tells_addresses_apart_and_is_none_without_the_secret() -> None:
+    addresses = [f"192.0.2.{each}" for each in range(256)]
+    made = [TOKENS.fingerprint(address) for address in addresses]
+    assert len(set(made)) == 256
+    assert made == [TOKENS.fingerprint(address) for address in addresses]
+    assert not set(made) & {Tokens(b"another secret").fingerprint(address) for address in addresses}
+
+
 def test_client_ids_are_hexadecimal_and_never_the_same() -> None:
     made = {new_client_id() for _ in range(100)}
     assert len(made) == 100

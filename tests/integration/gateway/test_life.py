@@ -198,8 +198,8 @@ def test_pages_for_operators(shared_replica: Replica) -> None:
     assert "https://" not in docs
 
 
-def test_over_the_limit_of_live_uploads_a_client_is_told_to_wait(new_replica: NewReplica) -> None:
-    with new_replica(CAUCE_LIVE_UPLOADS="1") as replica:
+def test_over_the_limit_of_live_uploads_a_client_is_told_to_wait(new_replica: NewReplica, topics: Topics) -> None:
+    with new_replica(CAUCE_LIVE_UPLOADS="1", CAUCE_YOUNG_SESSION_SECONDS="0.01") as replica:
         data = ratings(1000)
         busy, waiting = replica.open(), replica.open()
         location = busy.create("ratings.csv", len(data))
@@ -221,6 +221,9 @@ def test_over_the_limit_of_live_uploads_a_client_is_told_to_wait(new_replica: Ne
         )
         assert answer.status_code == 503
         assert int(answer.headers["Retry-After"]) >= 1
+        # Whoever waits for a turn keeps the session: the other gateways hear of it.
+        signs = [message for message in topics.raw("uploads") if waiting.client_id in message.key().decode()]
+        assert [message.value() for message in signs] == [None]
         done.set()
         thread.join(60)
         assert waiting.create("ratings.csv", 10)  # the idle producer made room

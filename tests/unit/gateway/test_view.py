@@ -9,6 +9,7 @@ import pytest
 from cauce.messages import Answer, ClientId, Session, Upload, UploadId
 from cauce.settings import Settings
 from gateway.follow import Seen
+from gateway.uploads import SIGN_OF_LIFE
 from gateway.view import Client, Message, View
 
 ADA = ClientId("ada")
@@ -37,6 +38,39 @@ def test_all_of_a_session_is_known_whatever_is_read_first(order: tuple[int, ...]
     assert set(client.uploads) == {"ratings"}
     assert client.folded == {"ratings": (1, 7)}
     assert client.answers["movies-q3"].whole
+
+
+def test_an_empty_session_ends_soon_and_one_with_an_upload_does_not() -> None:
+    async def ends(records: list[tuple[str, Message]], complete: bool) -> float:
+        view = View(Settings.load(bootstrap="127.0.0.1:1", session_ttl_seconds=3600, empty_session_seconds=300))
+        view._complete = complete
+        for offset, (topic, message) in enumerate(records):
+            key = f"{ADA}/{message.upload_id}" if isinstance(message, Upload) else ADA
+            view._apply(Seen(topic, 0, offset, key, b"", NOW), message)
+        (session,) = view.open_sessions()
+        assert session.is_empty == (len(records) == 1 and complete)
+        return session.expires_at
+
+    assert asyncio.run(ends(RECORDS[:1], complete=True)) == NOW + 300
+    assert asyncio.run(ends(RECORDS[:2], complete=True)) == NOW + 3600
+    # A gateway that starts has read the session, and perhaps not yet its uploads.
+    assert asyncio.run(ends(RECORDS[:1], complete=False)) == NOW + 3600
+
+
+def test_a_tombstone_of_no_upload_renews_an_empty_session_and_brings_none_back() -> None:
+    async def read_late(session: Session | None) -> list[float]:
+        view = View(Settings.load(bootstrap="127.0.0.1:1", empty_session_seconds=300))
+        view._complete = True
+        if session is not None:
+            view._apply(Seen("sessions", 0, 0, ADA, b"", NOW), session)
+        view._apply(Seen("uploads", 0, 0, f"{ADA}/{SIGN_OF_LIFE}", None, NOW + 200), None)
+        assert len(view._clients) == (session is not None)
+        return [each.idle_since for each in view.open_sessions()]
+
+    session = RECORDS[0][1]
+    assert isinstance(session, Session)
+    assert asyncio.run(read_late(session)) == [NOW + 200]
+    assert asyncio.run(read_late(None)) == []
 
 
 def test_nothing_is_kept_of_a_session_that_has_ended() -> None:
