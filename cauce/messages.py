@@ -138,6 +138,7 @@ class Upload:
     fingerprint: str = ""
     separator: str = ""  # of its columns, where it is not the one of its kind of file
     answered: tuple[str, ...] = ()  # of a file that its client deleted: the queries that had their answers before
+    metadata: str = ""  # the header Upload-Metadata of its creation, told back as it came
 
     @property
     def complete(self) -> bool:

@@ -18,6 +18,8 @@ from cauce.errors import ConfigError
 
 PREFIX = "CAUCE_"
 
+Origin = Annotated[str, Field(pattern=r"^(\*|https?://[^/\s]+)$")]
+
 
 class Settings(BaseSettings):
     """What an operator may change. Each field is the variable CAUCE_<FIELD>."""
@@ -60,6 +62,10 @@ class Settings(BaseSettings):
     )
     gateways: tuple[str, ...] = Field(
         (), description="as JSON: the URLs of all gateways, for the page to go on at another one; only they may ask us"
+    )
+    cors_origins: tuple[Origin, ...] = Field(
+        (),
+        description='as JSON: origins of other sites whose pages may ask us, as ["https://app.example"], or ["*"]',
     )
     supervisors: tuple[str, ...] = Field((), description="as JSON: their URLs, for the page's view of the cluster")
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(

@@ -105,8 +105,8 @@ class Answers:
         self._downloads = AtOnce(STREAMS_OF_ONE, "downloads")
         self._listeners = AtOnce(LISTENERS, "event streams")
 
-    async def csv(self, client_id: ClientId, name: str, wanted: str) -> "Download":
-        """The answer, or what the header `Range` wants of it. Errors are raised before the first byte."""
+    async def find(self, client_id: ClientId, name: str) -> AnswerPlaces:
+        """Returns where the answer is, or raises why there is none."""
         client = await self._shared.client(client_id)
         query = find_query(dataset_of(session_of(client)), name)
         state, reason = query_state(query, client)
@@ -117,7 +117,10 @@ class Answers:
             raise Problem(422, "no-answer", f"{name} failed: {reason}")
         if state == "waiting":
             raise later(409, "not-ready", f"{name} waits for its files or is at work; ask again", POLL_AGAIN_SECONDS)
-        places = client.answers[name]
+        return client.answers[name]
+
+    async def csv(self, client_id: ClientId, places: AnswerPlaces, wanted: str) -> Download:
+        """Returns the answer, or what the header `Range` wants of it. Errors are raised before the first byte."""
         start, end = byte_range(wanted, places.size_bytes)
         parts = InTurns(self._read(places, start, end))
         async with contextlib.AsyncExitStack() as held:

@@ -14,7 +14,10 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
+from cauce import http_models
 from cauce.tokens import OPERATOR, OPERATOR_SECONDS
+from gateway import schema
+from gateway.callers import FOR_THE_OPERATOR
 from gateway.lookout import Lookout
 from gateway.sessions import summarise
 from gateway.shared import Shared
@@ -27,17 +30,27 @@ router = APIRouter()
 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # supervisors are on our own network
 
 
-@router.get("/operator", summary="for the operator: processes, Kafka, sessions, what happened last")
+@router.get(
+    "/operator",
+    summary="for the operator: processes, Kafka, sessions, what happened last",
+    dependencies=[FOR_THE_OPERATOR],
+    response_model=None,
+    responses={200: {"model": http_models.Overview}, **schema.refusals(401, 403)},
+)
 async def show_overview(request: Request) -> dict[str, Any]:
     overview: Overview = request.app.state.overview
-    request.app.state.shared.operator(request)
     return await overview.now()
 
 
-@router.get("/operator/events", summary="for the operator: the same as server-sent events, about once a second")
+@router.get(
+    "/operator/events",
+    summary="for the operator: the same as server-sent events, about once a second",
+    dependencies=[FOR_THE_OPERATOR],
+    response_class=StreamingResponse,
+    responses={200: schema.event_stream("overview"), **schema.refusals(401, 403)},
+)
 async def overview_events(request: Request) -> StreamingResponse:
     overview: Overview = request.app.state.overview
-    request.app.state.shared.operator(request)
     return StreamingResponse(overview.events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 

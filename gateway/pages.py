@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
+from gateway import schema
 from gateway.problems import TITLES
 from gateway.shared import Shared
 
@@ -19,25 +20,30 @@ td,th{{text-align:left;vertical-align:top;padding:.2rem 1rem .2rem 0}}</style>
 <h2>Problems</h2><table>{problems}</table></html>"""
 
 
-@router.get("/livez", summary="the event loop turns")
+@router.get("/livez", summary="the event loop turns", response_class=PlainTextResponse)
 async def livez() -> PlainTextResponse:
     return PlainTextResponse("alive")
 
 
-@router.get("/readyz", summary="Kafka is there and all sessions are known; 503 says what is missing")
+@router.get(
+    "/readyz",
+    summary="Kafka is there and all sessions are known; 503 says what is missing",
+    response_class=PlainTextResponse,
+    responses={503: schema.body("text/plain", "what is missing")},
+)
 async def readyz(request: Request) -> PlainTextResponse:
     shared: Shared = request.app.state.shared
     reason = "stopping" if shared.stopping.is_set() else shared.view.why_not_ready()
     return PlainTextResponse(reason or "ready", 503 if reason else 200)
 
 
-@router.get("/metrics", summary="for Prometheus")
+@router.get("/metrics", summary="for Prometheus", response_class=Response, responses={200: schema.body("text/plain")})
 async def metrics(request: Request) -> Response:
     shared: Shared = request.app.state.shared
     return Response(shared.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@router.get("/docs", summary="this page")
+@router.get("/docs", summary="this page", response_class=HTMLResponse)
 async def docs(request: Request) -> HTMLResponse:
     paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
     rows = [

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from cauce.errors import BadUpload, BrokerUnavailable, CauceError, CommitUncertain, Fenced
 
@@ -19,11 +20,13 @@ log = logging.getLogger(__name__)
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_SECONDS: Final = 1  # a broker that comes back, or another replica, takes about so long
+METHODS: Final = ("GET", "POST", "PATCH", "DELETE", "OPTIONS")
 
 TITLES: Final = {
     "bad-request": "The request cannot be understood",
     "no-token": "A valid token is needed",
     "not-yours": "This token is for another session",
+    "origin": "Pages of this origin may not ask",
     "not-found": "There is no such thing here",
     "method": "This path knows other methods",
     "too-slow": "The bytes came too slowly",
@@ -53,7 +56,7 @@ TITLES: Final = {
 
 
 class Problem(Exception):
-    """An answer that says no. `fields` are file, line, column or offset where they apply."""
+    """An answer that says no. `fields` are file, line or offset where they apply: all are in cauce/http_models.py."""
 
     def __init__(
         self, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None, **fields: Any
@@ -83,7 +86,7 @@ def later(status: int, kind: str, detail: str, seconds: float = RETRY_SECONDS, *
 def from_error(error: CauceError, client_id: str | None = None) -> Problem:
     match error:
         case BadUpload():
-            fields = {name: getattr(error, name, None) for name in ("file", "line", "column")}
+            fields = {name: getattr(error, name, None) for name in ("file", "line")}
             return Problem(422, "bad-file", str(error), **{name: value for name, value in fields.items() if value})
         case Fenced():
             return later(423, "moved", "another request took this upload over; HEAD says how far it is, resume there")
@@ -134,13 +137,23 @@ async def _http(request: Request, error: Exception) -> Response:
         case 404:
             problem = Problem(404, "not-found", f"{path}: there is no such path; /docs lists them")
         case 405:
-            allowed = (error.headers or {}).get("Allow", "others")
-            problem = Problem(
-                405, "method", f"{request.method} {path}: allowed are {allowed}", error.headers, method=request.method
-            )
+            allowed = ", ".join(allowed_methods(request))
+            detail = f"{request.method} {path}: allowed are {allowed}"
+            problem = Problem(405, "method", detail, {"Allow": allowed}, method=request.method)
         case status:
             problem = Problem(status, "bad-request", str(error.detail), error.headers)
     return answer(problem)
+
+
+def allowed_methods(request: Request) -> list[str]:
+    """Returns what this path knows, of all of its routes; HEAD wherever there is GET."""
+
+    def knows(method: str) -> bool:
+        scope = {"type": "http", "method": method, "path": request.scope["path"], "headers": []}
+        return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+
+    known = [method for method in METHODS if knows(method)]
+    return sorted({*known, "HEAD"}) if "GET" in known or knows("HEAD") else known
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -1,11 +1,13 @@
 """Around every request, below FastAPI: small bodies stay small and come soon, answers are taken away in time, tus's
-headers are on every answer, answers are counted.
+headers are on every answer, answers are counted, a slash at the end of a path makes no other path of it, and HEAD is
+answered wherever GET is.
 
 Invariant: only a PATCH may carry more than SMALL_BYTES or take longer than SMALL_SECONDS; its body is never read here.
 No answer waits longer than TAKE_SECONDS for its client to take the next piece of it.
 """
 
 import asyncio
+import contextlib
 import logging
 import re
 from contextlib import AbstractContextManager
@@ -26,7 +28,6 @@ SMALL_SECONDS: Final = 30.0
 TAKE_SECONDS: Final = 60.0  # a piece has a megabyte at most: whoever is slower than a modem comes again with Range
 HEADERS_BYTES: Final = 64 << 10  # the server itself takes 400 KiB, and refuses more without a word of ours
 UPLOADS_PATH: Final = re.compile(r"/sessions/[^/]+/uploads(/[^/]*)?")
-OVERRIDE: Final = ("PATCH", "DELETE", "HEAD")
 
 
 class Shim:
@@ -38,10 +39,11 @@ class Shim:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # A redirect would have to name this server, and only its client knows by which name it is reached.
+        scope["path"] = scope["path"].removesuffix("/") or "/"
         is_tus = UPLOADS_PATH.fullmatch(scope["path"]) is not None
-        wanted = Headers(scope=scope).get("x-http-method-override", "").upper()
-        if is_tus and scope["method"] == "POST" and wanted in OVERRIDE:  # tus: for proxies that let only POST through
-            scope["method"] = wanted
+        if is_tus:
+            scope["method"] = tus.method(scope["method"], Headers(scope=scope))
 
         is_answered = False
 
@@ -98,6 +100,32 @@ class _TooMuch(BaseException):
 
 class _TooSlow(BaseException):
     """The same."""
+
+
+class HeadAsGet:
+    """Answers HEAD with the headers of GET. tus has a HEAD of its own for uploads."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD" or UPLOADS_PATH.fullmatch(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+
+        async def without_body(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+            else:
+                await send({"type": "http.response.body"})
+                raise _HeadIsOver
+
+        with contextlib.suppress(_HeadIsOver):
+            await self._app({**scope, "method": "GET"}, receive, without_body)
+
+
+class _HeadIsOver(BaseException):
+    """Ends what would go on to make a body, or events, for nobody. Not an Exception, like the others."""
 
 
 def _limited(receive: Receive) -> Receive:

@@ -15,8 +15,10 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from cauce import bundle
+from cauce import bundle, http_models
 from cauce.settings import Settings
+from gateway import schema
+from gateway.conditions import is_at_hand
 from gateway.problems import Problem
 from gateway.sessions import describe_kind
 from queries.datasets import DATASETS
@@ -46,12 +48,12 @@ class Site:
         self._parts = dict(_found(settings))
         self._headers = headers(settings.gateways)
 
-    def answer(self, name: str, known_tag: str = "") -> Response:
+    def answer(self, name: str, if_none_match: str = "") -> Response:
         part = self._parts.get(name)
         if part is None:
             raise Problem(404, "not-found", f"/page/{name}: the page has no such file")
         told = {**self._headers, "ETag": part.tag, "Cache-Control": "no-cache"}
-        if known_tag == part.tag:
+        if is_at_hand(if_none_match, part.tag):
             return Response(status_code=304, headers=told)
         return Response(part.content, headers=told, media_type=part.media_type)
 
@@ -88,17 +90,38 @@ def headers(gateways: tuple[str, ...]) -> Mapping[str, str]:
     }
 
 
-@router.get("/", summary="the page for people")
+@router.get(
+    "/",
+    summary="the page for people",
+    response_class=Response,
+    responses={200: {**schema.body("text/html"), "headers": schema.ETAG}, **schema.NOT_MODIFIED},
+    openapi_extra=schema.parameters(schema.IF_NONE_MATCH),
+)
 async def root(request: Request) -> Response:
     return _site(request).answer("index.html", request.headers.get("if-none-match", ""))
 
 
-@router.get("/page/{name}", summary="a file of the page")
+@router.get(
+    "/page/{name}",
+    summary="a file of the page",
+    response_class=Response,
+    responses={
+        200: {"content": {kind: {"schema": schema.TEXT} for kind in KINDS.values()}, "headers": schema.ETAG},
+        **schema.NOT_MODIFIED,
+        **schema.refusals(404),
+    },
+    openapi_extra=schema.parameters(schema.IF_NONE_MATCH),
+)
 async def part_of_page(request: Request, name: str) -> Response:
     return _site(request).answer(name, request.headers.get("if-none-match", ""))
 
 
-@router.get("/datasets", summary="what can be uploaded, what is answered, and which gateways there are")
+@router.get(
+    "/datasets",
+    summary="what can be uploaded, what is answered, and which gateways there are",
+    response_model=None,
+    responses={200: {"model": http_models.Datasets}},
+)
 async def datasets(request: Request) -> dict[str, Any]:
     gateways: tuple[str, ...] = request.app.state.shared.settings.gateways
     return {"datasets": [describe(dataset) for dataset in DATASETS.values()], "gateways": list(gateways)}

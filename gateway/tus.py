@@ -1,7 +1,6 @@
 """The words of tus 1.0.0: headers in, headers out. No state in here."""
 
 import base64
-import binascii
 import hashlib
 import re
 import zlib
@@ -21,8 +20,22 @@ CHECKSUMMED_BYTES: Final = 8 << 20  # taken whole or not at all, so held in memo
 NAME_LENGTH: Final = 255
 METADATA_LENGTH: Final = 4096  # of the header: a name of 255 signs of four bytes has 1,360, its kind a few more
 SHOWN_LENGTH: Final = 80  # of what a client sent, in a message
-# That a script has to see.
-HEADERS: Final = ("Tus-Resumable", "Upload-Offset", "Upload-Length", "Upload-Defer-Length", "Upload-Expires")
+# What a script of another origin has to see.
+HEADERS: Final = (
+    "Tus-Resumable",
+    "Tus-Version",
+    "Tus-Extension",
+    "Tus-Max-Size",
+    "Tus-Checksum-Algorithm",
+    "Upload-Offset",
+    "Upload-Length",
+    "Upload-Defer-Length",
+    "Upload-Metadata",
+    "Upload-Expires",
+)
+METADATA_KEY: Final = re.compile(r"[!-+\--~]+")  # printable ASCII but for space and comma
+# `int` takes 4,300 digits; a length of so many is too big, not unreadable.
+NUMBER: Final = re.compile(r"[0-9]{1,4000}")
 SEPARATORS: Final = (",", ";", "\t", "|")
 
 
@@ -65,16 +78,34 @@ def require_version(headers: Headers) -> None:
         )
 
 
+def method(actual: str, headers: Headers) -> str:
+    """Returns the method that is meant: the header's where there is one, whatever the request line says."""
+    override = headers.get("x-http-method-override")
+    return actual if override is None else override.upper()
+
+
 def shown(text: str) -> str:
     """What a client sent, to be told back: on one line, and not at any length."""
     return repr(text[:SHOWN_LENGTH] + "…" if len(text) > SHOWN_LENGTH else text)
 
 
 def number(headers: Headers, name: str) -> int:
-    text = headers.get(name, "")
-    if not re.fullmatch(r"[0-9]{1,18}", text):
+    text = ",".join(headers.getlist(name))
+    if not NUMBER.fullmatch(text):
         raise Problem(400, "bad-request", f"header {name}: wanted is a number of bytes, got {shown(text)}")
     return int(text)
+
+
+def require_content_type(headers: Headers) -> None:
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT_TYPE:
+        raise Problem(415, "media-type", f"send the header Content-Type: {CONTENT_TYPE}")
+
+
+def refuse_concatenation(headers: Headers) -> None:
+    """Refuses a part of a file: taken for a whole one, it would give answers over a part of the rows."""
+    if "upload-concat" in headers:
+        detail = "Upload-Concat is not supported: send the file as one upload (tus-js-client: parallelUploads: 1)"
+        raise Problem(400, "bad-request", detail)
 
 
 def length(headers: Headers, most: int) -> int | None:
@@ -93,7 +124,7 @@ def length(headers: Headers, most: int) -> int | None:
 def known_length(headers: Headers, most: int) -> int:
     size = number(headers, "Upload-Length")
     if size > most:
-        raise Problem(413, "too-big", f"{size} bytes; at most {most} are taken (CAUCE_MAX_UPLOAD_BYTES)")
+        raise Problem(413, "too-big", f"Upload-Length: at most {most} bytes are taken (CAUCE_MAX_UPLOAD_BYTES)")
     return size
 
 
@@ -107,18 +138,31 @@ def refuse_encoded(headers: Headers) -> None:
         raise Problem(415, "media-type", detail)
 
 
-def metadata(headers: Headers) -> dict[str, str]:
-    """Upload-Metadata: `name BASE64,name BASE64`."""
-    given, found = headers.get("upload-metadata", ""), dict[str, str]()
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What a client says about its file: `key BASE64,key BASE64`, as it came and as it reads.
+
+    Invariant: the header holds printable ASCII and blanks only, so it can be told back in a header."""
+
+    header: str
+    values: Mapping[str, str]
+
+
+def metadata(headers: Headers) -> Metadata:
+    given, found = ",".join(headers.getlist("upload-metadata")), dict[str, str]()
     if len(given) > METADATA_LENGTH:
         raise Problem(431, "too-big", f"Upload-Metadata may have {METADATA_LENGTH} characters, not {len(given)}")
-    for pair in filter(None, (part.strip() for part in given.split(","))):
-        name, _, value = pair.partition(" ")
+    for pair in filter(None, (part.strip(" \t") for part in given.split(","))):
+        key, _, value = pair.partition(" ")
+        if not METADATA_KEY.fullmatch(key):
+            raise Problem(400, "bad-request", f"Upload-Metadata: {shown(key)} is no key; use printable ASCII")
+        if key in found:
+            raise Problem(400, "bad-request", f"Upload-Metadata: {shown(key)} is there twice; say it once")
         try:
-            found[name] = base64.b64decode(value, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            raise Problem(400, "bad-request", f"Upload-Metadata: {shown(name)} is not UTF-8 in base64") from None
-    return found
+            found[key] = base64.b64decode(value, validate=True).decode()
+        except ValueError:  # not base64, not even ASCII, or not UTF-8
+            raise Problem(400, "bad-request", f"Upload-Metadata: {shown(key)} is not UTF-8 in base64") from None
+    return Metadata(given, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,5 +231,5 @@ def checksum(headers: Headers) -> Checksum | None:
         raise Problem(400, "bad-request", f"Upload-Checksum: {shown(algorithm)} is not one of {', '.join(ALGORITHMS)}")
     try:
         return Checksum(algorithm, base64.b64decode(value, validate=True))
-    except binascii.Error:
+    except ValueError:
         raise Problem(400, "bad-request", "Upload-Checksum: the value is not base64") from None

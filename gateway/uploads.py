@@ -26,7 +26,7 @@ from gateway.publish import Publisher
 from gateway.query_choice import files_not_read, refuse_if_not_read
 from gateway.seats import Key, Live, never, while_it_holds
 from gateway.shared import Shared, dataset_of, session_of
-from gateway.tus import CHECKSUMMED_BYTES, Checksum, Facts, which_file
+from gateway.tus import CHECKSUMMED_BYTES, Checksum, Facts, Metadata, which_file
 from gateway.view import Client, Total
 from queries.datasets import DATASETS
 from queries.model import File
@@ -42,10 +42,10 @@ class Uploads:
         self._shared = shared
         self._view = shared.view
 
-    async def create(self, client_id: ClientId, length: int | None, given: Mapping[str, str]) -> Upload:
+    async def create(self, client_id: ClientId, length: int | None, metadata: Metadata) -> Upload:
         """Creates an upload, or finds it again. A client that has to wait for its turn keeps its session."""
         try:
-            return await self._create(client_id, length, given)
+            return await self._create(client_id, length, metadata)
         except Problem as problem:
             if problem.kind == "busy":
                 await self._renew(client_id)
@@ -60,14 +60,14 @@ class Uploads:
             forget = self._shared.scribe(session_of(client)).forget(SIGN_OF_LIFE)
             await asyncio.to_thread(self._shared.notes.send, forget)
 
-    async def _create(self, client_id: ClientId, length: int | None, given: Mapping[str, str]) -> Upload:
+    async def _create(self, client_id: ClientId, length: int | None, metadata: Metadata) -> Upload:
         """Makes an upload, or finds it again. One of another file is replaced where nothing of it was taken yet."""
         client = await self._latest(client_id)
-        file, name = self._wanted_file(client, given)
+        file, name = self._wanted_file(client, metadata.values)
         upload_id = id_in_folder(file, name) if file.is_folder else UploadId(file.kind)
         if length == 0:
             raise Problem(422, "bad-file", f"{name} is empty: not even a header line is in it", file=name)
-        facts = Facts.read(given, file.separator)
+        facts = Facts.read(metadata.values, file.separator)
         wanted = Upload(
             client_id,
             upload_id,
@@ -78,6 +78,7 @@ class Uploads:
             mtime=facts.mtime,
             fingerprint=facts.fingerprint,
             separator=facts.separator,
+            metadata=metadata.header,
         )
         refuse_if_early(client, file, name)
         former = client.uploads.get(upload_id)

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Final, Self
 
 from cauce.errors import BrokerUnavailable
@@ -55,6 +56,12 @@ class AnswerPlaces:
     @property
     def size_bytes(self) -> int:
         return sum(self.sizes.values())
+
+    @property
+    def tag(self) -> str:
+        """Returns the answer's ETag: records do not change, so the bytes are told by where they lie."""
+        where = [self.partition, sorted(self.offsets.items()), sorted(self.sizes.items())]
+        return f'"{sha256(repr(where).encode()).hexdigest()[:16]}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,19 @@ def test_what_is_no_network_is_no_trusted_proxy(monkeypatch: pytest.MonkeyPatch,
         Settings.load()
 
 
+@pytest.mark.parametrize("origin", ["app.example", "https://app.example/", "https://app.example/page", "ftp://x", ""])
+def test_an_origin_has_a_scheme_and_no_path(monkeypatch: pytest.MonkeyPatch, origin: str) -> None:
+    """A browser compares it letter by letter: with a slash at the end it would never be the page's."""
+    monkeypatch.setenv("CAUCE_CORS_ORIGINS", f'["{origin}"]')
+    with pytest.raises(ConfigError, match="CAUCE_CORS_ORIGINS"):
+        Settings.load()
+
+
+def test_origins_are_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAUCE_CORS_ORIGINS", '["https://app.example", "http://127.0.0.1:3000"]')
+    assert Settings.load().cors_origins == ("https://app.example", "http://127.0.0.1:3000")
+
+
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings.load().partitions = 9

@@ -10,10 +10,12 @@ from cauce.tokens import OPERATOR, Tokens
 from infra.processes import wait_until
 from tests.integration.gateway.conftest import NewReplica
 from tests.integration.gateway.replica import SECRET, Replica
+from tests.integration.gateway.test_refusals_http import problem
 
 pytestmark = pytest.mark.kafka
 
 OTHER = "http://127.0.0.1:9"
+APP = "https://app.example"
 
 
 def operator(seconds: float = 60) -> dict[str, str]:
@@ -81,13 +83,15 @@ def test_a_supervisor_that_does_not_answer_is_named(new_replica: NewReplica) -> 
     assert OTHER in shown["why_no_cluster"]
 
 
-def test_only_pages_of_known_gateways_may_ask_from_elsewhere(new_replica: NewReplica) -> None:
+def test_only_pages_of_known_gateways_and_named_origins_may_ask_from_elsewhere(new_replica: NewReplica) -> None:
     wish = {"Access-Control-Request-Method": "PATCH", "Access-Control-Request-Headers": "authorization,upload-offset"}
-    with new_replica(CAUCE_GATEWAYS=f'["{OTHER}"]') as replica:
+    with new_replica(CAUCE_GATEWAYS=f'["{OTHER}"]', CAUCE_CORS_ORIGINS=f'["{APP}"]') as replica:
         uploads = f"{replica.url}/sessions/x/uploads/ratings"
-        let_in = httpx.options(uploads, headers={**wish, "Origin": OTHER})
-        assert (let_in.status_code, let_in.headers["access-control-allow-origin"]) == (200, OTHER)
+        for origin in (OTHER, APP):
+            let_in = httpx.options(uploads, headers={**wish, "Origin": origin})
+            assert (let_in.status_code, let_in.headers["access-control-allow-origin"]) == (200, origin)
         kept_out = httpx.options(uploads, headers={**wish, "Origin": "http://evil.example"})
         assert "access-control-allow-origin" not in kept_out.headers
+        assert "CAUCE_CORS_ORIGINS" in problem(kept_out, 403, "origin")["detail"]
         told = httpx.get(f"{replica.url}/datasets", headers={"Origin": OTHER})
         assert "Upload-Offset" in told.headers["access-control-expose-headers"]

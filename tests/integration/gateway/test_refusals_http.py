@@ -110,7 +110,7 @@ def test_tokens_are_asked_for(shared_replica: Replica, visit: Visit) -> None:
     forged = right[:-1] + ("1" if right.endswith("0") else "0")
     problem(httpx.get(url, headers={"Authorization": forged}), 401, "no-token")
     problem(httpx.get(url, headers=other.auth), 403, "not-yours")
-    for method, path in [("OPTIONS", "uploads"), ("POST", "uploads"), ("DELETE", ""), ("GET", "events")]:
+    for method, path in [("POST", "uploads"), ("DELETE", ""), ("GET", "events"), ("GET", "answers/movies-q1")]:
         assert httpx.request(method, f"{url}/{path}".rstrip("/")).status_code == 401
 
 
@@ -127,8 +127,13 @@ def test_tokens_are_asked_for(shared_replica: Replica, visit: Visit) -> None:
         ({**TUS, "Upload-Length": "10", "Content-Encoding": "gzip"}, 415, "media-type", "Content-Encoding"),
         ({**TUS, "Upload-Length": "10", **described("ratings.csv", size="x")}, 400, "bad-request", "size"),
         ({**TUS, "Upload-Length": "999999999999999"}, 413, "too-big", "at most"),
+        ({**TUS, "Upload-Length": "9" * 19}, 413, "too-big", "at most"),
+        ({**TUS, "Upload-Length": "9" * 5000}, 400, "bad-request", "Upload-Length"),
+        ({**TUS, "Upload-Length": "10", "Upload-Concat": "partial"}, 400, "bad-request", "parallelUploads: 1"),
         ({**TUS, "Upload-Length": "10"}, 400, "bad-request", "filename"),
         ({**TUS, "Upload-Length": "10", "Upload-Metadata": "filename ???"}, 400, "bad-request", "base64"),
+        ({**TUS, "Upload-Length": "10", "Upload-Metadata": "filename eA==,filename eQ=="}, 400, "bad-request", "twice"),
+        ({**TUS, "Upload-Length": "10", "Upload-Metadata": "file\tname eA=="}, 400, "bad-request", "no key"),
         ({**TUS, "Upload-Length": "10", **described("films.csv")}, 422, "bad-value", "ratings.csv"),
         ({**TUS, "Upload-Length": "10", **described("x", kind="votes")}, 422, "bad-value", "votes.*ratings"),
         ({**TUS, "Upload-Length": "10", **described("x", kind="overviews")}, 422, "bad-value", "overviews"),
