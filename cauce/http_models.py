@@ -46,10 +46,11 @@ class UploadState(Model):
     id: str
     kind: str
     name: str
-    length: int
+    length: int | None = Field(description="null until its client has said it")
     offset: int = Field(description="bytes that committed transactions hold")
     rows: int
     rejected: dict[str, int] = Field(description="rows that cannot be used, by reason")
+    unused: int = Field(description="rows that no query of the session uses")
     state: Literal["open", "complete", "failed"]
     reason: str = Field(description="why it failed")
 
@@ -59,6 +60,7 @@ class FileState(Model):
     ended: bool
     rows: int
     rejected: dict[str, int]
+    unused: int
     sent: int
     batches: int | None
     folded: int | None

@@ -267,9 +267,7 @@ async def head_upload(request: Request, client_id: TusCaller, upload_id: str) ->
         **schema.refusals(*schema.OF_AN_UPLOAD, 400, 408, 409, 413, 415, 422, 423, 460),
     },
     openapi_extra={
-        **schema.parameters(
-            schema.TUS_RESUMABLE, schema.UPLOAD_OFFSET, schema.UPLOAD_CHECKSUM, schema.LATER_LENGTH
-        ),
+        **schema.parameters(schema.TUS_RESUMABLE, schema.UPLOAD_OFFSET, schema.UPLOAD_CHECKSUM, schema.LATER_LENGTH),
         "requestBody": schema.BYTES_OF_A_FILE,
     },
 )

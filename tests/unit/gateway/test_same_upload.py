@@ -83,7 +83,7 @@ def test_what_a_client_says_of_its_file_survives_kafka() -> None:
 )
 def test_what_is_no_such_value_is_refused_by_name(name: str, value: str, status: int) -> None:
     with pytest.raises(Problem, match=name) as caught:
-        Facts.read(metadata(Headers(described("x", **{name: value}))), ",")
+        Facts.read(metadata(Headers(described("x", **{name: value}))).values, ",")
     assert caught.value.status == status
 
 
