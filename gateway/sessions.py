@@ -199,6 +199,7 @@ def describe_kind(file: File) -> dict[str, Any]:
         "kind": file.kind,
         "filename": file.filename,
         "columns": list(file.columns),
+        "separator": file.separator,
         "folder": file.is_folder,
         "after": list(file.after),
     }

@@ -9,6 +9,7 @@ otherwise; Ctrl-C cleans up and exits 130. A traceback means a bug.
 import json
 import signal
 import sys
+from importlib import metadata
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -22,6 +23,7 @@ from infra.options import DatasetName, Home, home_of, home_option
 
 app = typer.Typer(
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="""Exactly-once analytics on Kafka and Faust.
@@ -52,6 +54,22 @@ app = typer.Typer(
 app.add_typer(clients, name="clients")
 app.command("chaos")(cli_chaos.chaos)
 app.command("soak")(cli_chaos.soak)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"cauce {metadata.version('cauce')}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
+    """Takes what is said before the command; what the command is for, its own help says."""
+
 
 Brokers = Annotated[int, typer.Option(help="1, or 3 to survive the loss of one.")]
 Heap = Annotated[str, typer.Option(help="Memory of each broker, as Java writes it.")]

@@ -16,7 +16,7 @@ def run_once(upload: list[str], shape: Shape, home: Path | None) -> int:
         keeper.detach(folder, shape, leash=True)
         try:
             gateways = [word for url in keeper.status(folder)["gateways"] for word in ("--gateway", url)]
-            return run([*upload, *gateways], program="cauce run")
+            return run([*upload, *gateways], program="cauce run", cluster_stays=home is not None)
         finally:
             keeper.down(folder)
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, overload
 
 from cauce import tracing
 from cauce.query_names import full_name
-from producer_client import events
+from producer_client import events, formats
 from producer_client.errors import QueryFailed, Refused, SessionGone, WrongUsage
 from producer_client.files import replacing
-from producer_client.folder import FileKind, Source, find, source
+from producer_client.folder import Choice, FileKind, Source, find, source
 from producer_client.gateways import Gateways, Route, Timing, Trouble
 from producer_client.state import QueryState, SessionState
 from producer_client.transfer import Transfer, Watcher, run_all
@@ -92,7 +92,13 @@ class Client:
 
     def resume(self, ticket: dict[str, Any]) -> "Session":
         """The session of a ticket that was kept: `Session.ticket`, of another process or an earlier day."""
-        session = Session(self._gateways, self._watcher, ticket)
+        try:
+            session = Session(self._gateways, self._watcher, ticket)
+        except (KeyError, TypeError, ValueError) as error:
+            lacking = f" lacks {error}" if isinstance(error, KeyError) else " is of another form"
+            raise WrongUsage(
+                f"this ticket{lacking}; give the whole of Session.ticket, as it was when the session was opened"
+            ) from None
         session.state()
         return session
 
@@ -128,20 +134,23 @@ class Session:
     def gateways_used(self) -> tuple[str, ...]:
         return tuple(self._gateways.used)
 
-    def upload(self, folder: Path | str) -> None:
-        """Send every file of the dataset; returns when all have ended, raises the first refusal if there is one."""
-        for error in self.upload_sources(find(Path(folder), self.files)).values():
+    def upload(self, folder: Path | str, *, separator: str | None = None) -> None:
+        """Send every file of the dataset; returns when all have ended, raises the first refusal if there is one.
+        A file that was refused before any of it was taken may be put right and sent again."""
+        choice = Choice(separators={} if separator is None else {"": separator})
+        for error in self.upload_sources(find(Path(folder), self.files, choice)).values():
             raise error
 
-    def upload_file(self, path: Path | str, kind: str | None = None) -> None:
-        """Send one file; its kind is told by its name unless given. A folder of them is ended with `complete`."""
+    def upload_file(self, path: Path | str, kind: str | None = None, *, separator: str | None = None) -> None:
+        """Send one file, plain or as .csv.gz or .csv.zst; its kind is told by its name unless given. A folder of
+        them is ended with `complete`. After a BadFile, one that was put right takes the place of the refused one."""
         path = Path(path)
         for unread in self.files_not_read:
             if kind == unread.kind or (kind is None and path.name == unread.filename):
                 raise WrongUsage(f"{path.name}: {self.why_not_read(unread)}")
         for wanted in self.files:
-            if kind == wanted.kind or (kind is None and path.name == wanted.filename):
-                for error in self._transfer([source(wanted, path)]).values():
+            if kind == wanted.kind or (kind is None and formats.without_suffix(path.name) == wanted.filename):
+                for error in self._transfer([source(wanted, path, separator)]).values():
                     raise error
                 return
         known = ", ".join(f"{wanted.kind} ({wanted.filename})" for wanted in self.files)
@@ -153,6 +162,10 @@ class Session:
 
     def complete(self, kind: str, files: int | None = None) -> None:
         """Say that all files of a folder were sent: nothing is answered before that."""
+        folders = [wanted.kind for wanted in self.files if wanted.is_folder]
+        if kind not in folders:
+            known = f"the folders of {self.dataset} are {', '.join(folders)}" if folders else f"{self.dataset} has none"
+            raise WrongUsage(f"{kind!r} is no folder, and only a folder is completed; {known}")
         wanted = "" if files is None else f"?files={files}"
         self._ask("POST", f"{self._path}/folders/{kind}/complete{wanted}")
 
@@ -223,10 +236,10 @@ class Session:
             if not waiting:
                 return
 
-    def save_answer(self, query: str, path: Path) -> Path:
+    def save_answer(self, query: str, path: Path | str) -> Path:
         """The answer's very bytes as a file, which is there whole or not at all. A cut download goes on where it was,
         with whichever gateway is there."""
-        route = self._route(query)
+        path, route = Path(path), self._route(query)
         gone = 0
         with replacing(path) as file:
             while True:

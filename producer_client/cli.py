@@ -5,6 +5,7 @@ Exit codes: 0 all answers written; 1 a query failed or a file was refused; 2 wro
 130 and 143 stopped by Ctrl-C and SIGTERM, to be resumed.
 """
 
+import errno
 import json
 import shlex
 import signal
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Final, Literal
@@ -22,15 +24,23 @@ from rich.console import Console
 from cauce import tracing
 from cauce.errors import CauceError
 from cauce.query_names import split
-from producer_client import notes, report
+from producer_client import formats, notes, report
 from producer_client.errors import ClientError, Unreachable, WrongUsage
+from producer_client.folder import Choice, csv_files
 from producer_client.gateways import Timing
 from producer_client.progress import show_on
 from producer_client.run import Order, carry_out
 
 STATUS_SECONDS: Final = 30
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+CLUSTER_ENDS: Final = "the cluster ends with this command"
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 @app.command()
@@ -62,6 +72,22 @@ def upload(
         Literal["us", "all"] | None, typer.Option(help="Films of movies-q5; us unless given.", show_default=False)
     ] = None,
     model: Annotated[str | None, typer.Option(help="Sentiment model of movies-q5.", show_default=False)] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=PATH",
+            help="Where that kind of file is, if not in DIR; - is standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    separator: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[KIND=]SIGN",
+            help="What separates fields: ',', ';', '|' or tab. Of all files, or of a kind.",
+            show_default=False,
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the upload that OUT holds.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Give that upload up and begin again.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the session in the cluster until it expires.")] = False,
@@ -84,16 +110,30 @@ def upload(
     A gateway that dies is replaced by the next one; nothing is sent twice.
 
     \b
+    Files: DIR/ratings.csv, or a folder DIR/ratings/ of them where the dataset has one; or the same packed, as
+    ratings.csv.gz or ratings.csv.zst (where the plain one is there too, that is sent). Elsewhere, or otherwise:
+    cauce upload movies data --out answers --file ratings=/big/votes.csv.zst
+    zcat votes-*.csv.gz | cauce upload movies data --out answers --file ratings=-
+    cauce upload movies data --out answers --separator ';'
+    cauce upload movies data --out answers --separator ratings=tab
+    What is piped in outlives a gateway (the last 64 MiB are kept), but not this command: --resume cannot go on with it.
+
+    A file that was refused: put it right, then --resume sends that one. Where a part of it was taken already, begin
+    again. A file must not change while it is sent; that is noticed by its size, its time of change and its ends.
+
+    \b
     Exit codes: 0 all answers written      1 a query failed or a file was refused
                 2 something to put right   3 no gateway reachable, go on with --resume
                 130 Ctrl-C, 143 SIGTERM: go on with --resume
     """
     _check_folders(folder, out)
+    choice = Choice(_paths(file or []), _separators(separator or []))
     noted = notes.read(out) if resume else None
     gateways = tuple(gateway or (noted.gateways if noted else _gateways_of(home)))
     names = split(queries)
     asked = tuple(names) if names else None
     order = Order(dataset, folder, out, gateways, scope, model, asked, resume=resume, fresh=fresh, keep=keep, ca=ca)
+    order = replace(order, choice=choice, cluster_stays=context.obj is not CLUSTER_ENDS)
     again = shlex.join(
         [
             *context.command_path.split(),
@@ -102,6 +142,8 @@ def upload(
             "--out",
             str(out),
             *(["--ca", str(ca)] if ca else []),
+            *(word for given in file or [] for word in ("--file", given)),
+            *(word for given in separator or [] for word in ("--separator", given)),
             "--resume",
         ]
     )
@@ -114,35 +156,48 @@ def upload(
             print(f"{what}\ngo on with: {again}", file=sys.stderr)
             return _code(stop)
         raise
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        print(f"{_told(error)}\nmake room, then go on with: {again}", file=sys.stderr)
+        return 1
     if as_json:
         print(done.to_json())
     elif not quiet:
         report.show(done, out, Console())
-    return 0 if not _say_failures(done) else 1
+    failed = _say_failures(done)
+    if failed and (out / notes.NAME).exists():
+        print(f"put it right, then go on with: {again}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 class Terminated(BaseException):
     """SIGTERM came. Not an Exception: nothing on the way may take it for an error of its own."""
 
 
-def run(arguments: Sequence[str], program: str = "cauce upload") -> int:
-    """The command with its arguments; gives the exit code."""
+def run(arguments: Sequence[str], program: str = "cauce upload", *, cluster_stays: bool = True) -> int:
+    """The command with its arguments; gives the exit code. A cluster that ends with it leaves nothing to resume."""
     try:
         tracing.start_from_environment("client")
         with _terminable():
-            return int(app(args=list(arguments), prog_name=program, standalone_mode=False) or 0)
+            told = None if cluster_stays else CLUSTER_ENDS
+            return int(app(args=list(arguments), prog_name=program, standalone_mode=False, obj=told) or 0)
     except (KeyboardInterrupt, Terminated, CauceError) as error:
         if isinstance(error, CauceError):
             print(error, file=sys.stderr)
         return _code(error)
     except OSError as error:
-        print(f"{error.filename or 'output'}: {error.strerror}; make room or choose another --out", file=sys.stderr)
+        print(f"{_told(error)}; make it writable or choose another --out", file=sys.stderr)
         return 1
     except Exception as error:
         if not hasattr(error, "format_message"):  # what typer raises for options it does not know
             raise
         print(f"{error.format_message().rstrip('.')}; see `{program} --help`", file=sys.stderr)
         return 2
+
+
+def _told(error: OSError) -> str:
+    return f"{error.filename or 'output'}: {error.strerror}"
 
 
 def _code(error: BaseException) -> int:
@@ -176,6 +231,31 @@ def _check_folders(folder: Path, out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WrongUsage(f"{out}: {error.strerror}; choose another --out") from None
+
+
+def _paths(given: Sequence[str]) -> dict[str, list[Path]]:
+    """KIND=PATH, again for each file; a folder is all CSV files that are in it."""
+    paths: dict[str, list[Path]] = {}
+    for text in given:
+        kind, equals, path = text.partition("=")
+        if not (kind and equals and path):
+            raise WrongUsage(f"--file {text}: give it as KIND=PATH, for example --file ratings=votes.csv.gz")
+        found = csv_files(Path(path)) if Path(path).is_dir() else [Path(path)]
+        if not found:
+            raise WrongUsage(f"--file {text}: there is no CSV file in that folder; give another")
+        paths.setdefault(kind, []).extend(found)
+    return paths
+
+
+def _separators(given: Sequence[str]) -> dict[str, str]:
+    """[KIND=]SIGN."""
+    separators = {}
+    for text in given:
+        kind, _, sign = text.rpartition("=")
+        separators[kind] = {"tab": "\t", "\\t": "\t"}.get(sign, sign)
+        if separators[kind] not in formats.SEPARATORS:
+            raise WrongUsage(f"--separator {text}: give one of {', '.join(formats.SEPARATORS.values())}")
+    return separators
 
 
 def _gateways_of(home: Path | None) -> list[str]:

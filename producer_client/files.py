@@ -18,8 +18,10 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         hidden.replace(path)
-    except BaseException:
+    except BaseException as error:
         hidden.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(hidden)):
+            error.filename = str(path)  # a write that finds no room does not say where
         raise
     _sync_folder(path.parent)
 

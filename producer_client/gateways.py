@@ -5,6 +5,7 @@ an answer, a refusal with the gateway's reason, or Unreachable once the time wit
 """
 
 import random
+import socket
 import ssl
 import threading
 import time
@@ -25,6 +26,9 @@ RETRY: Final = frozenset({408, 409, 423, 425, 429})  # and every 5xx: the same r
 GONE: Final = frozenset({404, 410})  # believed once as many gateways said so as there are: a replica may lag
 OPENING: Final = "/sessions"  # the one request outside a session: 404 there is about the dataset
 NO_ENTRY: Final = frozenset({401, 403})
+PLAIN_SIGNS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")  # of OpenSSL, to a plain answer
+BROKEN: Final = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)  # how a TLS port ends a plain request
+PROBE_SECONDS: Final = 2.0
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")  # a proxy would look for these on its own machine
 
 
@@ -204,6 +208,8 @@ class Gateways:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):  # it would not help to ask again
                 advice = "name the authority that signed it with --ca FILE, or SSL_CERT_FILE"
                 raise WrongUsage(f"{gateway}: its certificate is not trusted ({error}); {advice}") from None
+            if gateway not in self.used:
+                _refuse_other_scheme(gateway, error)
             raise Trouble(gateway, _words(error)) from error
 
 
@@ -253,6 +259,32 @@ def _words(error: httpx.TransportError) -> str:
             return f"cannot be reached ({error})"
         case _:
             return f"the connection broke ({error or type(error).__name__})"
+
+
+def _refuse_other_scheme(gateway: str, error: httpx.TransportError) -> None:
+    """Refuses https to a port that speaks HTTP, and http to one that speaks HTTPS: it would not help to ask again."""
+    parts = urlsplit(gateway)
+    if parts.scheme == "https":
+        if any(sign in str(error) for sign in PLAIN_SIGNS):
+            plain = parts._replace(scheme="http").geturl()
+            raise WrongUsage(f"{gateway}: HTTP is spoken there, and no HTTPS; write {plain}") from None
+    elif isinstance(error, BROKEN) and _speaks_tls(parts.hostname or "", parts.port or 80):
+        secure = parts._replace(scheme="https").geturl()
+        raise WrongUsage(f"{gateway}: HTTPS is spoken there, and no HTTP; write {secure}") from None
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    """Whether a handshake gets anywhere. Nothing is sent over it, so the certificate does not matter."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((host, port), PROBE_SECONDS) as connection,
+            context.wrap_socket(connection, server_hostname=host),
+        ):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def _trusting(ca: Path) -> ssl.SSLContext:

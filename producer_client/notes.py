@@ -5,12 +5,14 @@ session's token: nobody else may read it.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from producer_client.errors import WrongUsage
 from producer_client.files import replacing
+from producer_client.fingerprints import Fingerprint
+from producer_client.folder import Source
 
 NAME: Final = ".cauce-session.json"
 
@@ -20,7 +22,16 @@ class Note:
     ticket: dict[str, Any]  # what POST /sessions answered: client id, token, options, files
     gateways: list[str]
     folder: str
-    fingerprints: dict[str, list[int]]  # by upload: the rest of a file that was changed would spoil the answers
+    # By upload, None for standard input: the rest of a file that was changed would spoil the answers.
+    fingerprints: dict[str, dict[str, Any] | None]
+    separators: dict[str, str] = field(default_factory=dict)
+    # All was tried, and some file was refused: --resume goes on with one that was put right, and nothing begins again.
+    refused: bool = False
+
+    def is_of(self, source: Source) -> bool:
+        """Says whether a file is still the one that was noted."""
+        noted, now = self.fingerprints.get(source.name), source.fingerprint
+        return noted is not None and now is not None and Fingerprint(**noted).is_same_file(now)
 
 
 def read(out: Path) -> Note | None:
@@ -38,6 +49,12 @@ def read(out: Path) -> Note | None:
 def write(out: Path, note: Note) -> None:
     with replacing(out / NAME, mode=0o600) as file:
         file.write(json.dumps(asdict(note), indent=2).encode() + b"\n")
+
+
+def mark_refused(out: Path) -> None:
+    """All was tried, and some file was refused."""
+    if note := read(out):
+        write(out, replace(note, refused=True))
 
 
 def remove(out: Path) -> None:

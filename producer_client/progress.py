@@ -67,7 +67,10 @@ class Bars:
         self._troubled_at: dict[str, float] = {}
 
     def begin(self, name: str, length: int) -> None:
-        self._tasks[name] = self._bars.add_task(name, total=length)
+        if name in self._tasks:
+            self._bars.update(self._tasks[name], total=length)
+        else:
+            self._tasks[name] = self._bars.add_task(name, total=length or None)
 
     def at(self, name: str, offset: int) -> None:
         if name not in self._moved:  # of a resumed upload: what was there already is not our speed
@@ -108,7 +111,8 @@ class Lines:
 
     def begin(self, name: str, length: int) -> None:
         with self._lock:
-            self._lengths[name], self._offsets[name] = length, 0
+            self._lengths[name] = length
+            self._offsets.setdefault(name, 0)
 
     def at(self, name: str, offset: int) -> None:
         with self._lock:
@@ -142,11 +146,16 @@ class Lines:
     def _line(self, now: float) -> str:
         done, total = sum(self._offsets.values()), sum(self._lengths.values())
         rate = max(0.0, (done - sum(self._first.values())) / max(now - self._began_at, 0.001))
+        speed = f"{rate / MEGA:.0f} MB/s"
+        if not all(self._lengths.values()):  # of what is unpacked or piped, the length is known at its end
+            return f"{', '.join(map(self._share, self._lengths))}: {done / MEGA:.0f} MB, {speed}"
         left = f"{(total - done) / rate:.0f} s left" if rate else "no bytes yet"
-        files = ", ".join(
-            f"{name} {100 * self._offsets[name] // max(length, 1)} %" for name, length in self._lengths.items()
-        )
-        return f"{files}: {done / MEGA:.0f} of {total / MEGA:.0f} MB, {rate / MEGA:.0f} MB/s, {left}"
+        files = ", ".join(map(self._share, self._lengths))
+        return f"{files}: {done / MEGA:.0f} of {total / MEGA:.0f} MB, {speed}, {left}"
+
+    def _share(self, name: str) -> str:
+        length, offset = self._lengths[name], self._offsets[name]
+        return f"{name} {100 * offset // length} %" if length else f"{name} {offset / MEGA:.0f} MB"
 
     def _say(self, line: str) -> None:
         print(line, file=self._out, flush=True)

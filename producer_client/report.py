@@ -87,7 +87,7 @@ class Phases:
 def files_of(
     state: SessionState | None, kinds: Mapping[str, tuple[str, int]], refused: Mapping[str, str]
 ) -> list[FileReport]:
-    """One line for each file that was sent (`kinds`: name → kind, bytes), as the gateways counted it."""
+    """One line for each file that was sent (`kinds`: name → kind, bytes or 0), as the gateways counted it."""
     known = {upload.name: upload for upload in state.uploads} if state else {}
     reports = []
     for name, (kind, size) in kinds.items():
@@ -96,7 +96,7 @@ def files_of(
             FileReport(
                 name=name,
                 kind=kind,
-                bytes=size,
+                bytes=size or (upload.offset if upload else 0),
                 rows=upload.rows if upload else 0,
                 rejected=upload.rejected if upload else {},
                 unused=upload.unused if upload else 0,

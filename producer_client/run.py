@@ -3,9 +3,9 @@
 Invariant: at any moment either OUT holds a note from which --resume goes on, or there is nothing to resume.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,11 +13,11 @@ from cauce.query_names import full_name
 from producer_client import notes, report
 from producer_client.api import Client, Session
 from producer_client.errors import ClientError, QueryFailed, Refused, SessionGone, WrongUsage
-from producer_client.folder import Source, find, lying_there
+from producer_client.folder import STANDARD_INPUT, Choice, FileKind, Source, find, lying_there
 from producer_client.gateways import Timing
 from producer_client.progress import Show
 from producer_client.report import Phases, Report
-from producer_client.state import QueryState, SessionState
+from producer_client.state import QueryState, SessionState, UploadState
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class Order:
     fresh: bool = False
     keep: bool = False
     ca: Path | None = None
+    choice: Choice = field(default_factory=Choice)
+    cluster_stays: bool = True  # else nothing can be gone on with
 
 
 def carry_out(order: Order, timing: Timing, show: Show) -> Report:
@@ -44,7 +46,7 @@ def carry_out(order: Order, timing: Timing, show: Show) -> Report:
     gateways = order.gateways or tuple(note.gateways if note else ())
     with Client(gateways, timing=timing, watcher=show, ca=order.ca) as client:
         with phases.phase("connect"):
-            if note and order.fresh:
+            if note and not order.resume:
                 _forget(client, order, note)
                 note = None
             session, sources = _resumed(client, order, note) if note else _opened(client, order, gateways)
@@ -61,7 +63,7 @@ def carry_out(order: Order, timing: Timing, show: Show) -> Report:
             options=session.options,
             files=report.files_of(
                 state,
-                {source.name: (source.kind.kind, source.length) for source in sources},
+                _kinds(sources, state),
                 {name: str(error) for name, error in refused.items()},
             ),
             stages=list(state.files) if state else [],
@@ -71,6 +73,9 @@ def carry_out(order: Order, timing: Timing, show: Show) -> Report:
             resumed=note is not None,
         )
         done.write(order.out)
+        if order.cluster_stays and _may_be_mended(refused, state):
+            notes.mark_refused(order.out)
+            return done
         if not order.keep:
             with suppress(ClientError):  # all is written; what is left in the cluster expires
                 session.close()
@@ -86,7 +91,7 @@ def _note(order: Order) -> notes.Note | None:
         if order.resume:
             raise WrongUsage(f"{order.out} holds no upload to go on with; leave --resume out")
         return None
-    if not order.resume and not order.fresh:
+    if not order.resume and not order.fresh and not note.refused:
         raise WrongUsage(
             f"{order.out} holds an upload that has not ended; go on with --resume, or give it up with --fresh"
         )
@@ -104,6 +109,7 @@ def _same(order: Order, note: notes.Note) -> None:
         ("--scope", order.scope or options.get("scope"), options.get("scope")),
         ("--model", order.model or options.get("model"), options.get("model")),
         ("--queries", _queries_of(order) or began_with, began_with),
+        ("--separator", _told(order.choice.separators), _told(note.separators)),
     ]
     for what, asked, began in pairs:
         if asked != began:
@@ -116,14 +122,24 @@ def _queries_of(order: Order) -> str:
     return ",".join(sorted({full_name(order.dataset, name) for name in order.queries or ()}))
 
 
+def _told(separators: Mapping[str, str]) -> str:
+    """The options, as a message names them."""
+    return ", ".join(repr(f"{kind}={separator}" if kind else separator) for kind, separator in separators.items())
+
+
 def _opened(client: Client, order: Order, gateways: tuple[str, ...]) -> tuple[Session, list[Source]]:
     # A session is opened when there is something to upload: an empty one takes somebody's place, and ends soon.
-    sources = find(order.folder, client.kinds(order.dataset, order.queries))
+    sources = find(order.folder, client.kinds(order.dataset, order.queries), order.choice)
     session = client.open(order.dataset, queries=order.queries, scope=order.scope, model=order.model)
     report.remove_old(order.out, order.dataset)
-    fingerprints = {source.name: source.fingerprint() for source in sources}
-    notes.write(order.out, notes.Note(session.ticket, list(gateways), str(order.folder.resolve()), fingerprints))
+    _write_note(order, session, gateways, sources)
     return session, sources
+
+
+def _write_note(order: Order, session: Session, gateways: Sequence[str], sources: Sequence[Source]) -> None:
+    fingerprints = {one.name: one.fingerprint.to_json() if one.fingerprint else None for one in sources}
+    folder, separators = str(order.folder.resolve()), dict(order.choice.separators)
+    notes.write(order.out, notes.Note(session.ticket, list(gateways), folder, fingerprints, separators))
 
 
 def _resumed(client: Client, order: Order, note: notes.Note) -> tuple[Session, list[Source]]:
@@ -131,11 +147,32 @@ def _resumed(client: Client, order: Order, note: notes.Note) -> tuple[Session, l
         session = client.resume(note.ticket)
     except SessionGone as error:
         raise SessionGone(f"{error}; begin again with --fresh", error.status) from None
-    sources = find(order.folder, session.files)
+    uploads = session.state().uploads
+    kinds = _without_piped(order, session, uploads)
+    choice = replace(order.choice, paths={kind.kind: order.choice.paths.get(kind.kind, ()) for kind in kinds})
+    sources = find(order.folder, kinds, choice)
+    taken = {upload.name for upload in uploads if upload.offset}  # of the others nothing was: they may be replaced
     for source in sources:
-        if note.fingerprints.get(source.name) != source.fingerprint():
+        if source.name in taken and not note.is_of(source):
             raise WrongUsage(f"{source.name} was changed since the upload began; begin again with --fresh")
+    _write_note(order, session, note.gateways, sources)
     return session, sources
+
+
+def _without_piped(order: Order, session: Session, uploads: Sequence[UploadState]) -> list[FileKind]:
+    """The kinds that are still to be sent: what was piped in is there whole, or cannot be gone on with."""
+    kinds = []
+    for kind in session.files:
+        is_piped = any(str(path) == STANDARD_INPUT for path in order.choice.paths.get(kind.kind, ()))
+        begun = [upload for upload in uploads if upload.kind == kind.kind and upload.offset]
+        if not is_piped or not begun:
+            kinds.append(kind)
+        elif kind.is_folder or begun[0].state != "complete":
+            raise WrongUsage(
+                f"{kind.kind} came by standard input, of which nobody kept the beginning: it cannot be gone on with; "
+                "begin again with --fresh"
+            )
+    return kinds
 
 
 def _forget(client: Client, order: Order, note: notes.Note) -> None:
@@ -172,6 +209,20 @@ def _answers(
         if settle_seconds is None:
             raise  # with a refused file the session may have ended: what was answered is written
     return ended, saved
+
+
+def _kinds(sources: Sequence[Source], state: SessionState | None) -> dict[str, tuple[str, int]]:
+    """Kind and bytes of every file, by its name; what an earlier run has piped in, too."""
+    earlier = {upload.name: (upload.kind, upload.offset) for upload in state.uploads} if state else {}
+    now = {source.name: (source.kind.kind, source.length or 0) for source in sources}
+    return now | {name: value for name, value in earlier.items() if name not in now}
+
+
+def _may_be_mended(refused: Mapping[str, Refused], state: SessionState | None) -> bool:
+    """Whether every refused file can be replaced in this session: of none was anything taken."""
+    if state is None or not refused:
+        return False
+    return not any(upload.offset for upload in state.uploads if upload.name in refused)
 
 
 def _last_state(session: Session, excused: bool) -> SessionState | None:

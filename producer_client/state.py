@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 class UploadState:
     name: str
     kind: str
-    length: int
+    length: int | None  # None: the client has not said it yet
     offset: int
     rows: int
     rejected: dict[str, int] = field(default_factory=dict)

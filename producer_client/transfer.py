@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from producer_client.errors import BadFile, Refused, SessionGone
+from producer_client.errors import BadFile, Refused, SessionGone, WrongUsage
 from producer_client.folder import Source
 from producer_client.gateways import Gateways, Route, Trouble
+from producer_client.streams import MOST_BYTES
 
 PATCH_BYTES: Final = 512 * 1024 * 1024  # one round trip and one commit of the rest for so many bytes
 CAREFUL_BYTES: Final = 1024 * 1024  # after a failure: hear what the gateway says before much is sent in vain
@@ -27,7 +28,7 @@ TUS: Final = {"Tus-Resumable": "1.0.0"}
 
 
 class Watcher(Protocol):
-    """Is told how uploads go, from the threads that do them."""
+    """Is told how uploads go, from the threads that do them. A length of 0 is not known yet: `begin` comes again."""
 
     def begin(self, name: str, length: int) -> None: ...
     def at(self, name: str, offset: int) -> None: ...
@@ -51,18 +52,25 @@ class Transfer:
         self._route, self._creation, self._watcher = route, creation, watcher
         self._headers = {**headers, **TUS}
         self.name = source.name
-        self.left = source.length  # bytes to send
+        self.left = source.length or AHEAD_BYTES  # bytes to send; where that is not known, nothing is begun beside it
+        self._told: int | None = source.length  # the length that the gateway knows
         self._tell_left: Callable[[], None] = lambda: None
 
     def run(self, tell_left: Callable[[], None]) -> None:
         """Create the upload, or find it again; then send what is missing until nothing is. `tell_left` is called when
         less is left than before."""
         self._tell_left = tell_left
-        length = self._source.length
-        self._watcher.begin(self.name, length)
+        self._watcher.begin(self.name, self._source.length or 0)
+        try:
+            self._send()
+        finally:
+            self._source.close()
+
+    def _send(self) -> None:
         location, offset = self._create()
         self._reach(offset)
-        while offset < length:
+        while offset != self._told:
+            self._prepare(offset)
             try:
                 reached = self._patch(location, offset)
             except Trouble as trouble:
@@ -74,35 +82,56 @@ class Transfer:
             self._reach(offset)
 
     def _reach(self, offset: int) -> None:
-        self.left = self._source.length - offset
+        length = self._source.length
+        self.left = AHEAD_BYTES if length is None else length - offset
         self._watcher.at(self.name, offset)
         self._tell_left()
 
+    def _prepare(self, offset: int) -> None:
+        unknown = self._source.length is None
+        self._source.prepare(offset, self._route.check_stop)
+        length = self._source.length
+        if unknown and length is not None:
+            self._watcher.begin(self.name, length)
+        if self._told is not None and self._told != length is not None:
+            raise WrongUsage(f"{self.name} has {length} bytes and had {self._told}: it was changed; use --fresh")
+
     def _create(self) -> tuple[str, int]:
-        """Where it is, and how far. Asked again with the same name and length, a gateway answers with the same."""
-        metadata = f"filename {_base64(self._source.name)},kind {_base64(self._source.kind.kind)}"
-        headers = {**self._headers, "Upload-Length": str(self._source.length), "Upload-Metadata": metadata}
+        """Where it is, and how far. Asked again for the same file, a gateway answers with the same."""
+        length = self._source.length
+        size = {"Upload-Defer-Length": "1"} if length is None else {"Upload-Length": str(length)}
+        headers = {**self._headers, **size, "Upload-Metadata": _metadata(self._source)}
         response = self._gateways.ask("POST", self._uploads, route=self._creation, headers=headers, refused=BadFile)
         location = urlsplit(response.headers["Location"]).path  # any gateway may be asked for it
-        offset = response.headers.get("Upload-Offset")  # tus asks for it only where bytes came along
-        return location, self._ask_offset(location) if offset is None else int(offset)
+        offset = int(response.headers.get("Upload-Offset", -1))  # tus asks for it only where bytes came along
+        # Of one that was begun by an earlier run, the length may be known by now: HEAD says so.
+        is_known = offset == 0 or (offset > 0 and length is not None)
+        return location, offset if is_known else self._ask_offset(location)
 
     def _ask_offset(self, location: str) -> int:
         response = self._gateways.ask("HEAD", location, route=self._route, headers=self._headers, refused=BadFile)
+        if self._source.length is None or self._told is None:
+            told = response.headers.get("Upload-Length")
+            self._told = None if told is None else int(told)
         return int(response.headers["Upload-Offset"])
 
     def _patch(self, location: str, offset: int) -> int:
-        length = min(CAREFUL_BYTES if self._route.failures else PATCH_BYTES, self._source.length - offset)
-        headers = {
-            **self._headers,
-            "Upload-Offset": str(offset),
-            "Content-Type": "application/offset+octet-stream",
-            "Content-Length": str(length),
-        }
-        body = self._body(offset, length)
+        length = self._source.length
+        most = CAREFUL_BYTES if self._route.failures else PATCH_BYTES
+        headers = {**self._headers, "Upload-Offset": str(offset), "Content-Type": "application/offset+octet-stream"}
+        if length is None:
+            most = min(most, MOST_BYTES)  # the body says itself where it ends
+        else:
+            most = min(most, length - offset)
+            headers["Content-Length"] = str(most)
+        if self._told is None and length is not None:
+            headers["Upload-Length"] = str(length)
+        body = self._body(offset, most)
         with self._gateways.once(
             "PATCH", location, route=self._route, headers=headers, content=body, refused=BadFile
         ) as response:
+            if "Upload-Length" in headers:
+                self._told = length
             return int(response.headers["Upload-Offset"])
 
     def _body(self, offset: int, length: int) -> Iterator[bytes]:
@@ -174,6 +203,16 @@ def _refusal(error: BaseException) -> Refused:
     if isinstance(error, Refused) and not isinstance(error, SessionGone):
         return error
     raise error
+
+
+def _metadata(source: Source) -> str:
+    """Upload-Metadata: what the upload is, and what tells its file from another of the same name."""
+    values = {"filename": source.name, "kind": source.kind.kind}
+    if source.fingerprint is not None:
+        values |= {name: str(value) for name, value in source.fingerprint.to_json().items()}
+    if source.separator is not None:
+        values["separator"] = source.separator
+    return ",".join(f"{name} {_base64(value)}" for name, value in values.items())
 
 
 def _base64(text: str) -> str:

@@ -14,11 +14,16 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from typing import Any
 
 FILES = {"movies": "movies_metadata.csv", "ratings": "ratings.csv", "credits": "credits.csv"}
-KINDS = [{"kind": kind, "filename": name, "columns": ["id"]} for kind, name in FILES.items()]
+COLUMNS = {"movies": ["id", "title"], "ratings": ["userId", "rating"], "credits": ["id", "cast"]}
+KINDS = [
+    {"kind": kind, "filename": name, "columns": COLUMNS[kind], "separator": ","} for kind, name in FILES.items()
+]
 NEEDS = {  # of each query: answered once these have ended
     "movies-q1": {"movies"},
     "movies-q2": {"movies"},
@@ -34,11 +39,19 @@ class Upload:
     id: str
     kind: str
     name: str
-    length: int
+    length: int | None  # None: not told yet
+    metadata: dict[str, str]
     offset: int = 0
     reason: str = ""
     owner: object = None  # the PATCH that may write
     digest: Any = field(default_factory=hashlib.sha256)
+
+    def is_of(self, metadata: dict[str, str], length: int | None) -> bool:
+        """Whether a creation asks for this file again: by its checksum, else its time, else its name and length."""
+        for names in (("size", "fingerprint"), ("mtime",)):
+            if all(name in metadata and name in self.metadata for name in names):
+                return all(metadata[name] == self.metadata[name] for name in names)
+        return self.name == metadata["filename"] and length in (None, self.length)
 
     @property
     def state(self) -> str:
@@ -95,6 +108,7 @@ class FakeCluster:
         self.sessions: dict[str, KeptSession] = {}
         self.failed_queries: dict[str, str] = {}
         self.bad_content: bytes | None = None  # a file with these bytes in it is refused
+        self.keeps_bad_pieces = True  # else nothing is taken of the piece that these bytes are in
         self.seen: list[tuple[int, str, str]] = []  # port, method, path
         self.patches: list[int] = []  # how many bytes each wanted to send
         self.downloads: dict[str, list[int]] = {}  # by query: how many bytes each was to get
@@ -167,6 +181,33 @@ class Refusal(Exception):
         super().__init__(detail)
         self.status, self.headers = status, headers or {}
         self.problem = {"type": "about:blank", "title": "no", "status": status, "detail": detail, **fields}
+
+
+class _Body:
+    """The body of a request: of a length that was announced, or in chunks."""
+
+    def __init__(self, file: BufferedIOBase, headers: Message) -> None:
+        self._file, self._is_chunked = file, headers["Transfer-Encoding"] == "chunked"
+        self.left = -1 if self._is_chunked else int(headers["Content-Length"])
+        self._left, self.is_whole = max(0, self.left), self.left == 0
+
+    def read(self, most: int) -> bytes:
+        """So many bytes; fewer at the end only, or where the client is gone."""
+        piece = b""
+        while len(piece) < most and not self.is_whole:
+            if self._is_chunked and not self._left:
+                self._left = int(self._file.readline() or b"-1", 16)
+                if self._left <= 0:
+                    self.is_whole = self._left == 0 and bool(self._file.readline())
+                    break
+            more = self._file.read(min(self._left, most - len(piece)))
+            if not more:
+                break
+            piece, self._left = piece + more, self._left - len(more)
+            if self._is_chunked and not self._left:
+                self._file.readline()
+            self.is_whole = not self._is_chunked and not self._left
+        return piece
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -265,7 +306,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._create(cluster, session)
             case "HEAD", ["uploads", upload_id]:
                 upload = session.uploads[upload_id]
-                self._send(200, b"", {"Upload-Offset": str(upload.offset), "Upload-Length": str(upload.length)})
+                length = (
+                    {"Upload-Defer-Length": "1"} if upload.length is None else {"Upload-Length": str(upload.length)}
+                )
+                self._send(200, b"", {"Upload-Offset": str(upload.offset), **length})
             case "PATCH", ["uploads", upload_id]:
                 self._patch(gateway, cluster, session.uploads[upload_id])
             case _:
@@ -285,16 +329,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _create(self, cluster: FakeCluster, session: KeptSession) -> None:
         pairs = (pair.split(" ") for pair in self.headers["Upload-Metadata"].split(","))
         metadata = {key: base64.b64decode(value).decode() for key, value in pairs}
-        length = int(self.headers["Upload-Length"])
+        length = None if self.headers["Upload-Defer-Length"] == "1" else int(self.headers["Upload-Length"])
+        kind = metadata["kind"]
         with cluster.lock:
-            for upload in session.uploads.values():
-                if upload.kind == metadata["kind"]:
-                    if upload.length != length:
-                        raise Refusal(409, f"{upload.name} was begun with {upload.length} bytes, not {length}")
-                    break
-            else:
-                upload = Upload(uuid.uuid4().hex, metadata["kind"], metadata["filename"], length)
-                session.uploads[upload.id] = upload
+            upload = session.uploads.get(kind)
+            if upload and upload.offset and not upload.is_of(metadata, length):
+                raise Refusal(409, f"{upload.name} was begun with {upload.length} bytes, not {length}")
+            if upload is None or not upload.is_of(metadata, length):
+                upload = session.uploads[kind] = Upload(kind, kind, metadata["filename"], length, metadata)
         self._send(201, b"", {"Location": f"/sessions/{session.client_id}/uploads/{upload.id}"})
 
     def _patch(self, gateway: Gateway, cluster: FakeCluster, upload: Upload) -> None:
@@ -304,35 +346,45 @@ class _Handler(BaseHTTPRequestHandler):
             if int(self.headers["Upload-Offset"]) != upload.offset:
                 raise Refusal(409, "wrong offset", {"Upload-Offset": str(upload.offset)}, offset=upload.offset)
             me = upload.owner = object()  # whoever wrote before is fenced
-        left = int(self.headers["Content-Length"])
-        cluster.patches.append(left)
-        drop_after = gateway.drops.pop(0) if gateway.drops else left + 1
-        while left > 0 and drop_after > 0:
-            room = min(left, READ_BYTES, drop_after)
+            self._take_length(upload)
+        body = _Body(self.rfile, self.headers)
+        cluster.patches.append(body.left)
+        drop_after = gateway.drops.pop(0) if gateway.drops else 1 << 40
+        while drop_after > 0:
+            room = min(READ_BYTES, drop_after)
             if upload.offset < cluster.hold_at:
                 room = min(room, cluster.hold_at - upload.offset)
-            piece = self.rfile.read(room)
-            left, drop_after = left - len(piece), drop_after - len(piece)
+            piece = body.read(room)
+            drop_after -= len(piece)
+            is_bad = cluster.bad_content is not None and cluster.bad_content in piece
             with cluster.lock:
                 if upload.owner is not me or self.server.stopping:
                     self._cut()
                     return
-                upload.digest.update(piece)
-                upload.offset += len(piece)
-            if len(piece) < room:
-                drop_after = 0
-            elif cluster.bad_content and cluster.bad_content in piece:
+                if not is_bad or cluster.keeps_bad_pieces:
+                    upload.digest.update(piece)
+                    upload.offset += len(piece)
+            if is_bad:
                 upload.reason = (
                     f"{upload.name}, line 7: a quoted field is never closed; close it and send the file again"
                 )
                 raise Refusal(422, upload.reason, file=upload.name, line=7)
-            elif upload.offset == cluster.hold_at:
+            if upload.offset == cluster.hold_at:
                 cluster.held.set()
                 cluster.release.wait(30)
+            if not piece:
+                drop_after = drop_after if body.is_whole else 0
+                break
         if drop_after == 0:
             self._cut()
         else:
             self._send(204, b"", {"Upload-Offset": str(upload.offset)})
+
+    def _take_length(self, upload: Upload) -> None:
+        if "Upload-Length" in self.headers:
+            if upload.length is not None:
+                raise Refusal(400, "the length was told before")
+            upload.length = int(self.headers["Upload-Length"])
 
     def _answer(self, gateway: Gateway, cluster: FakeCluster, session: KeptSession, name: str) -> None:
         query = session.query(name, cluster.failed_queries)

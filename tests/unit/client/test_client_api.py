@@ -132,6 +132,7 @@ def test_after_a_failure_little_is_sent_until_it_works_again(
 def test_a_stop_cuts_a_request_short(pair: list[Gateway], movies: Path, quick: Timing) -> None:
     gateways, [ratings] = Gateways(urls(pair), quick), find(movies, [FileKind("ratings", "ratings.csv")])
     route = gateways.route()
+    assert ratings.length
     body = Transfer(gateways, "/uploads", {}, ratings, route, route, Silent())._body(0, ratings.length)
     assert len(next(body)) == 2**20
     route.stop.set()

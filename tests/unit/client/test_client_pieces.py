@@ -100,9 +100,10 @@ def test_retry_after_may_be_a_date() -> None:
 def test_a_source_reads_like_a_slice(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, offset: int, length: int
 ) -> None:
-    path = tmp_path_factory.mktemp("source") / "ratings.csv"
+    path, content = tmp_path_factory.mktemp("source") / "ratings.csv", b"a,b\n" + content
     path.write_bytes(content)
     whole = source(RATINGS, path)
+    assert whole.length == len(content)
     length = max(0, min(length, whole.length - offset))
     assert b"".join(whole.read(offset, length)) == content[offset : offset + length]
 
@@ -113,7 +114,7 @@ def test_the_files_of_a_folder_are_sent_one_by_one(tmp_path: Path) -> None:
         (tmp_path / "ratings" / f"{month}.csv").write_bytes(b"a,b\n" + month.encode())
     (tmp_path / "ratings" / "notes.txt").write_bytes(b"no file of ours")
     found = find(tmp_path, [FileKind("ratings", "ratings.csv", is_folder=True)])
-    assert [(one.name, b"".join(one.read(0, one.length))) for one in found] == [
+    assert [(one.name, b"".join(one.read(0, one.length or 0))) for one in found] == [
         ("ratings/01.csv", b"a,b\n01"),
         ("ratings/02.csv", b"a,b\n02"),
     ]
@@ -190,7 +191,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_note_is_private_and_comes_back(tmp_path: Path) -> None:
-    note = notes.Note({"client_id": "c", "token": "t"}, ["http://g"], "/data", {"ratings.csv": [1, 1, 2]})
+    note = notes.Note({"client_id": "c", "token": "t"}, ["http://g"], "/data", {"ratings.csv": {"size": 1}})
     assert notes.read(tmp_path) is None
     before = os.umask(0)
     try:
