@@ -34,13 +34,15 @@ class Recipe:
 
     pom: Path
     manifest: Path
+    what: str = f"Apache Kafka {KAFKA_VERSION}"
+    folder_name: str = f"kafka-{KAFKA_VERSION}"
 
     def digests(self) -> dict[str, str]:
         lines = self.manifest.read_text(encoding="utf-8").splitlines()
         return {name: digest for digest, name in (line.split("  ", 1) for line in lines if line)}
 
     def folder(self, cache: Path) -> Path:
-        return cache / f"kafka-{KAFKA_VERSION}-{hashlib.sha256(self.manifest.read_bytes()).hexdigest()[:8]}"
+        return cache / f"{self.folder_name}-{hashlib.sha256(self.manifest.read_bytes()).hexdigest()[:8]}"
 
 
 KAFKA = Recipe(Path(__file__).with_name("kafka.pom.xml"), Path(__file__).with_name("kafka-jars.sha256"))
@@ -95,7 +97,7 @@ def _locked(cache: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say("another set-up is fetching Kafka's jars; waiting for it")
+            _say("another set-up is fetching jars; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -105,7 +107,7 @@ def _make(folder: Path, recipe: Recipe) -> None:
         shutil.rmtree(left, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix="making-", dir=folder.parent))
     try:
-        _say(f"fetching Apache Kafka {KAFKA_VERSION} through Maven into {folder}")
+        _say(f"fetching {recipe.what} through Maven into {folder}")
         _fetch(recipe.pom, work)
         _verify(work, recipe)
         sizes = {jar.name: jar.stat().st_size for jar in work.glob("*.jar")}

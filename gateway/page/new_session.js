@@ -4,6 +4,8 @@ import { askedFor, dropped, likeliest, listed, matched } from "./choose.js"
 import { $, bytes, el, keyed, many, say, setText } from "./dom.js"
 import { DATASETS, datasetTitle, queryNumber, queryTitle } from "./words.js"
 
+const OTHER_KINDS = /\.(gz|zst|zip|bz2|xz|7z|xlsx?|ods|parquet|feather|arrow)$/i
+
 export class NewSession {
   /** `onStart(dataset, options, sources)` may raise what is then shown. */
   constructor(datasets, onStart) {
@@ -86,7 +88,9 @@ export class NewSession {
       ...sources.map(({ name, file }) => this.row("✓", name, bytes(file.size), "fits")),
       ...missing.map((kind) => this.row("○", kind.filename, "missing: its queries would wait for it", "missing")),
       ...notRead.map((path) => this.row("–", path, "stays here: no ticked query reads it", "stray")),
-      ...strays.map((path) => this.row("–", path, `left out: no file of ${datasetTitle(dataset.name)}, or one of its kind is there`, "stray")),
+      ...strays.map((path) => this.row("–", path, OTHER_KINDS.test(path)
+        ? "left out: a page sends plain CSV files; unpack it or save it as CSV (`cauce upload` takes .csv.gz and .csv.zst as they are)"
+        : `left out: no file of ${datasetTitle(dataset.name)}, or one of its kind is there`, "stray")),
     ] : []
     $("chosen").replaceChildren(...rows)
     $("start").disabled = !sources.length || missing.length > 0

@@ -14,6 +14,9 @@ import httpx
 import pytest
 from tusclient.client import TusClient
 
+from cauce.settings import Settings
+from infra.jars import Recipe, class_path, ensure_jars
+from infra.java import find_java
 from tests.integration.gateway.conftest import PARTITIONS
 from tests.integration.gateway.reading import Topics, expected, ratings, same_rows
 from tests.integration.gateway.replica import BYTES, TUS, Replica, Visit, described
@@ -319,6 +322,31 @@ def test_tus_js_client_gets_through_and_resumes(visit: Visit, shared_topics: Top
     file.write_bytes(data)
     token = visit.opened["token"]
     command = [str(NODE), str(JAVASCRIPT / "upload.mjs"), f"{visit.url}{visit.path}/uploads", token, str(file)]
+    sent = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert sent.returncode == 0, sent.stderr
+    assert visit.offset(sent.stdout.strip().removeprefix(visit.url)) == len(data)
+    assert same_rows(shared_topics.rows("ratings", visit.client_id), expected("ratings", data))
+
+
+JAVAC = shutil.which("javac")
+JAVA = Path(__file__).parents[2] / "java"
+TUS_JAVA = Recipe(JAVA / "tus.pom.xml", JAVA / "jars.sha256", "tus-java-client 0.5.1", "tus-java-0.5.1")
+
+
+@pytest.mark.skipif(JAVAC is None, reason="no javac (a JDK, not only a JRE): TUS-JAVA-CLIENT WAS NOT TRIED")
+@pytest.mark.parametrize("leave", [[]])
+def test_the_plain_loop_of_tus_java_client_gets_through(
+    leave: list[str], visit: Visit, shared_topics: Topics, tmp_path: Path
+) -> None:
+    """HttpURLConnection knows no PATCH: the loop sends POST, with X-HTTP-Method-Override."""
+    data = ratings(20_000)
+    file = tmp_path / "ratings.csv"
+    file.write_bytes(data)
+    classes = f"{class_path(ensure_jars(Settings.load().cache, TUS_JAVA))}:{tmp_path}"
+    compile_ = [str(JAVAC), "-cp", classes, "-d", str(tmp_path), str(JAVA / "Upload.java")]
+    subprocess.run(compile_, check=True, timeout=60)
+    endpoint, token = f"{visit.url}{visit.path}/uploads", visit.opened["token"]
+    command = [find_java(), "-cp", classes, "Upload", endpoint, token, str(file), *leave]
     sent = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert sent.returncode == 0, sent.stderr
     assert visit.offset(sent.stdout.strip().removeprefix(visit.url)) == len(data)
