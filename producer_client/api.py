@@ -146,7 +146,7 @@ class Session:
         them is ended with `complete`. After a BadFile, one that was put right takes the place of the refused one."""
         path = Path(path)
         for unread in self.files_not_read:
-            if kind == unread.kind or (kind is None and path.name == unread.filename):
+            if kind == unread.kind or (kind is None and formats.without_suffix(path.name) == unread.filename):
                 raise WrongUsage(f"{path.name}: {self.why_not_read(unread)}")
         for wanted in self.files:
             if kind == wanted.kind or (kind is None and formats.without_suffix(path.name) == wanted.filename):

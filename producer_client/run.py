@@ -129,11 +129,22 @@ def _told(separators: Mapping[str, str]) -> str:
 
 def _opened(client: Client, order: Order, gateways: tuple[str, ...]) -> tuple[Session, list[Source]]:
     # A session is opened when there is something to upload: an empty one takes somebody's place, and ends soon.
-    sources = find(order.folder, client.kinds(order.dataset, order.queries), order.choice)
+    read = client.kinds(order.dataset, order.queries)
+    _refuse_unread(client, order, read)
+    sources = find(order.folder, read, order.choice)
     session = client.open(order.dataset, queries=order.queries, scope=order.scope, model=order.model)
     report.remove_old(order.out, order.dataset)
     _write_note(order, session, gateways, sources)
     return session, sources
+
+
+def _refuse_unread(client: Client, order: Order, read: Sequence[FileKind]) -> None:
+    """Refuses options about files that no query of the session reads."""
+    named = {*order.choice.paths, *order.choice.separators} - {kind.kind for kind in read}
+    for kind in client.kinds(order.dataset) if named and order.queries else ():
+        if kind.kind in named:
+            why = f"none of the queries of this session ({', '.join(order.queries or ())}) reads {kind.kind}"
+            raise WrongUsage(f"{kind.filename}: {why}; leave its option out")
 
 
 def _write_note(order: Order, session: Session, gateways: Sequence[str], sources: Sequence[Source]) -> None:
