@@ -22,7 +22,7 @@ from producer_client.files import replacing
 from producer_client.folder import Choice, FileKind, Source, find, source
 from producer_client.gateways import Gateways, Route, Timing, Trouble
 from producer_client.state import QueryState, SessionState
-from producer_client.transfer import Transfer, Watcher, run_all
+from producer_client.transfer import TUS, Transfer, Watcher, run_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,6 +155,15 @@ class Session:
                 return
         known = ", ".join(f"{wanted.kind} ({wanted.filename})" for wanted in self.files)
         raise WrongUsage(f"{kind or path.name} is no file of {self.dataset}; give one of the kinds {known}")
+
+    def remove(self, name: str) -> None:
+        """Take an upload away, named as `state` names it. One of which nothing was taken leaves no trace; of any other
+        the queries that read it fail, and the rest of the session goes on."""
+        uploads = {upload.name: upload.id for upload in self.state().uploads}
+        if name not in uploads:
+            raise WrongUsage(f"there is no upload {name!r} in this session; there are {', '.join(uploads) or 'none'}")
+        headers = {**self._headers, **TUS}
+        self._gateways.ask("DELETE", f"{self._path}/uploads/{uploads[name]}", route=self._route(name), headers=headers)
 
     def why_not_read(self, kind: FileKind) -> str:
         """Says why a kind of file is not sent."""

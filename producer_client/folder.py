@@ -56,6 +56,14 @@ class Choice:
     def separator_of(self, kind: FileKind) -> str | None:
         return self.separators.get(kind.kind, self.separators.get(""))
 
+    def of(self, kinds: Sequence[FileKind]) -> "Choice":
+        """What is said of these kinds, and of all."""
+        names = {kind.kind for kind in kinds}
+        return Choice(
+            {kind: paths for kind, paths in self.paths.items() if kind in names},
+            {kind: separator for kind, separator in self.separators.items() if kind in {"", *names}},
+        )
+
     def check(self, kinds: Sequence[FileKind]) -> None:
         names = {kind.kind for kind in kinds}
         for given in (*self.paths, *filter(None, self.separators)):

@@ -5,6 +5,7 @@ session's token: nobody else may read it.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,10 @@ class Note:
         """Says whether a file is still the one that was noted."""
         noted, now = self.fingerprints.get(source.name), source.fingerprint
         return noted is not None and now is not None and Fingerprint(**noted).is_same_file(now)
+
+
+def fingerprints_of(sources: Sequence[Source]) -> dict[str, dict[str, Any] | None]:
+    return {source.name: source.fingerprint.to_json() if source.fingerprint else None for source in sources}
 
 
 def read(out: Path) -> Note | None:

@@ -109,7 +109,7 @@ def _same(order: Order, note: notes.Note) -> None:
         ("--scope", order.scope or options.get("scope"), options.get("scope")),
         ("--model", order.model or options.get("model"), options.get("model")),
         ("--queries", _queries_of(order) or began_with, began_with),
-        ("--separator", _told(order.choice.separators), _told(note.separators)),
+        ("--separator", _told(order.choice.separators) or _told(note.separators), _told(note.separators)),
     ]
     for what, asked, began in pairs:
         if asked != began:
@@ -134,7 +134,9 @@ def _opened(client: Client, order: Order, gateways: tuple[str, ...]) -> tuple[Se
     sources = find(order.folder, read, order.choice)
     session = client.open(order.dataset, queries=order.queries, scope=order.scope, model=order.model)
     report.remove_old(order.out, order.dataset)
-    _write_note(order, session, gateways, sources)
+    folder, fingerprints = str(order.folder.resolve()), notes.fingerprints_of(sources)
+    separators = dict(order.choice.separators)
+    notes.write(order.out, notes.Note(session.ticket, list(gateways), folder, fingerprints, separators))
     return session, sources
 
 
@@ -147,26 +149,24 @@ def _refuse_unread(client: Client, order: Order, read: Sequence[FileKind]) -> No
             raise WrongUsage(f"{kind.filename}: {why}; leave its option out")
 
 
-def _write_note(order: Order, session: Session, gateways: Sequence[str], sources: Sequence[Source]) -> None:
-    fingerprints = {one.name: one.fingerprint.to_json() if one.fingerprint else None for one in sources}
-    folder, separators = str(order.folder.resolve()), dict(order.choice.separators)
-    notes.write(order.out, notes.Note(session.ticket, list(gateways), folder, fingerprints, separators))
-
-
 def _resumed(client: Client, order: Order, note: notes.Note) -> tuple[Session, list[Source]]:
     try:
         session = client.resume(note.ticket)
     except SessionGone as error:
         raise SessionGone(f"{error}; begin again with --fresh", error.status) from None
+    _refuse_unread(order, session)
+    order.choice.check(session.files)
     uploads = session.state().uploads
     kinds = _without_piped(order, session, uploads)
-    choice = replace(order.choice, paths={kind.kind: order.choice.paths.get(kind.kind, ()) for kind in kinds})
-    sources = find(order.folder, kinds, choice)
+    sources = find(order.folder, kinds, replace(order.choice, separators=note.separators).of(kinds))
     taken = {upload.name for upload in uploads if upload.offset}  # of the others nothing was: they may be replaced
     for source in sources:
         if source.name in taken and not note.is_of(source):
             raise WrongUsage(f"{source.name} was changed since the upload began; begin again with --fresh")
-    _write_note(order, session, note.gateways, sources)
+    for name in {upload.name for upload in uploads if upload.kind in {kind.kind for kind in kinds}}:
+        if name not in taken and name not in {source.name for source in sources}:
+            session.remove(name)  # of a folder: it was refused, and somebody took it away
+    notes.write(order.out, replace(note, fingerprints=notes.fingerprints_of(sources), refused=False))
     return session, sources
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 @dataclass(frozen=True, slots=True)
 class UploadState:
+    id: str
     name: str
     kind: str
     length: int | None  # None: the client has not said it yet
@@ -19,6 +20,7 @@ class UploadState:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Self:
         return cls(
+            id=fields["id"],
             name=fields["name"],
             kind=fields["kind"],
             length=fields["length"],

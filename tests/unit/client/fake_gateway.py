@@ -312,6 +312,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(200, b"", {"Upload-Offset": str(upload.offset), **length})
             case "PATCH", ["uploads", upload_id]:
                 self._patch(gateway, cluster, session.uploads[upload_id])
+            case "DELETE", ["uploads", upload_id]:
+                self._delete(session, upload_id)
             case _:
                 raise Refusal(404, "no such page")
 
@@ -379,6 +381,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._cut()
         else:
             self._send(204, b"", {"Upload-Offset": str(upload.offset)})
+
+    def _delete(self, session: KeptSession, upload_id: str) -> None:
+        if session.uploads[upload_id].offset:
+            session.uploads[upload_id].reason = "it was deleted"
+        else:
+            del session.uploads[upload_id]
+        self._send(204)
 
     def _take_length(self, upload: Upload) -> None:
         if "Upload-Length" in self.headers:

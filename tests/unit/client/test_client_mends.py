@@ -69,6 +69,17 @@ def test_a_refused_file_is_put_right_and_only_that_one_is_sent_again(
     assert not refusing.sessions
 
 
+def test_an_upload_is_taken_away_alone(pair: list[Gateway], refusing: FakeCluster, movies: Path, quick: Timing) -> None:
+    (movies / "credits.csv").write_bytes(BAD)
+    with Client(pair[0].url, timing=quick) as client, client.open("movies") as session:
+        with pytest.raises(BadFile):
+            session.upload(movies)
+        with pytest.raises(WrongUsage, match=r"no upload 'casts\.csv' in this session; there are .*credits\.csv"):
+            session.remove("casts.csv")
+        session.remove("credits.csv")
+        assert {upload.name for upload in session.state().uploads} == {"movies_metadata.csv", "ratings.csv"}
+
+
 def test_without_resume_it_begins_again_and_the_old_session_is_deleted(
     words: Words, refusing: FakeCluster, movies: Path, tmp_path: Path
 ) -> None:

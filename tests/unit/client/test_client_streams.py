@@ -269,3 +269,19 @@ def test_a_file_that_was_deleted_is_named_and_not_called_a_lack_of_room(
     assert (tmp_path / "out" / notes.NAME).exists()
     code, _, err = upload([*words, "--resume", "--quiet"])
     assert (code, err) == (0, "")
+
+
+def test_the_separator_of_the_first_run_is_that_of_the_next(words: Words, cluster: FakeCluster, movies: Path) -> None:
+    path = movies / "credits.csv"
+    path.write_bytes(b"id;cast\n" + path.read_bytes()[8:])
+    cluster.hold_at = 1_500_001
+    with started([*words, "--separator", "credits=;"]) as process:
+        assert cluster.held.wait(20)
+        process.kill()
+    cluster.release.set()
+    code, _, err = upload([*words, "--resume", "--separator", "credits=|"])
+    assert (code, "began with the --separator 'credits=;', not 'credits=|'" in err) == (2, True), err
+    [session] = cluster.sessions.values()
+    assert upload([*words, "--resume", "--quiet"]) == (0, "", "")
+    assert session.uploads["credits"].metadata["separator"] == ";"
+    assert "separator" not in session.uploads["ratings"].metadata
