@@ -5,7 +5,7 @@ session's token: nobody else may read it.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,8 +26,8 @@ class Note:
     # By upload, None for standard input: the rest of a file that was changed would spoil the answers.
     fingerprints: dict[str, dict[str, Any] | None]
     separators: dict[str, str] = field(default_factory=dict)
-    # All was tried, and some file was refused: --resume goes on with one that was put right, and nothing begins again.
-    refused: bool = False
+    # All was tried, and these were refused: --resume sends them again, put right; without it, all begins again.
+    refused: list[str] = field(default_factory=list)
 
     def is_of(self, source: Source) -> bool:
         """Says whether a file is still the one that was noted."""
@@ -56,10 +56,10 @@ def write(out: Path, note: Note) -> None:
         file.write(json.dumps(asdict(note), indent=2).encode() + b"\n")
 
 
-def mark_refused(out: Path) -> None:
-    """All was tried, and some file was refused."""
+def mark_refused(out: Path, names: Iterable[str]) -> None:
+    """Notes that all was tried, and these files were refused."""
     if note := read(out):
-        write(out, replace(note, refused=True))
+        write(out, replace(note, refused=sorted(names)))
 
 
 def remove(out: Path) -> None:

@@ -74,7 +74,7 @@ def carry_out(order: Order, timing: Timing, show: Show) -> Report:
         )
         done.write(order.out)
         if order.cluster_stays and _may_be_mended(refused, state):
-            notes.mark_refused(order.out)
+            notes.mark_refused(order.out, refused)
             return done
         if not order.keep:
             with suppress(ClientError):  # all is written; what is left in the cluster expires
@@ -159,14 +159,15 @@ def _resumed(client: Client, order: Order, note: notes.Note) -> tuple[Session, l
     uploads = session.state().uploads
     kinds = _without_piped(order, session, uploads)
     sources = find(order.folder, kinds, replace(order.choice, separators=note.separators).of(kinds))
-    taken = {upload.name for upload in uploads if upload.offset}  # of the others nothing was: they may be replaced
+    refused = {*note.refused, *(upload.name for upload in uploads if upload.state == "failed" and not upload.offset)}
+    unchanged = {source.name for source in sources if note.is_of(source)}
     for source in sources:
-        if source.name in taken and not note.is_of(source):
+        if source.name not in unchanged | refused:
             raise WrongUsage(f"{source.name} was changed since the upload began; begin again with --fresh")
-    for name in {upload.name for upload in uploads if upload.kind in {kind.kind for kind in kinds}}:
-        if name not in taken and name not in {source.name for source in sources}:
-            session.remove(name)  # of a folder: it was refused, and somebody took it away
-    notes.write(order.out, replace(note, fingerprints=notes.fingerprints_of(sources), refused=False))
+    for upload in uploads:
+        if upload.name in refused - unchanged and not upload.offset:
+            session.remove(upload.name)  # it was put right, or taken out of its folder
+    notes.write(order.out, replace(note, fingerprints=notes.fingerprints_of(sources), refused=[]))
     return session, sources
 
 

@@ -22,7 +22,7 @@ from infra.ports import Ports
 from infra.service import GatewayProcess, ServiceProcess, WorkerProcess
 from infra.verify import describe, verify
 from producer_client import Client
-from producer_client.errors import Refused
+from producer_client.errors import Refused, WrongUsage
 from tests.harness.locks import PASSWORDS, Certificates, grant_as_written, locked, login
 
 pytestmark = pytest.mark.kafka
@@ -133,6 +133,11 @@ def test_a_certificate_of_a_stranger_is_one_sentence_and_exit_code_2(at_work: Se
 def test_plain_http_gets_no_answer_of_ours(at_work: SecureGateway) -> None:
     with pytest.raises(httpx.TransportError):
         httpx.get(at_work.url.replace("https", "http") + "/livez", timeout=5)
+
+
+def test_our_client_says_that_https_is_spoken_there(at_work: SecureGateway) -> None:
+    with Client(at_work.url.replace("https", "http")) as client, pytest.raises(WrongUsage, match="HTTPS is spoken"):
+        client.open("movies")
 
 
 def test_a_wrong_key_to_kafka_is_one_sentence_and_exit_code_2(house: House) -> None:
