@@ -178,7 +178,7 @@ def source(kind: FileKind, path: Path, separator: str | None = None) -> Source:
         raise WrongUsage(f"{where} is empty; it needs its header line at least")
     formats.refuse_other_kinds(where, head)
     if wanted := separator or kind.separator:
-        formats.refuse_other_separators(where, head, kind.columns, wanted)
+        formats.refuse_other_separators(where, kind.kind, head, kind.columns, wanted)
     return made
 
 

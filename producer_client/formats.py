@@ -113,14 +113,15 @@ def refuse_other_kinds(where: str, head: bytes) -> None:
             raise WrongUsage(f"{where} is {other.name}, and a CSV file in UTF-8 is wanted; {other.advice}")
 
 
-def refuse_other_separators(where: str, head: bytes, columns: Sequence[str], separator: str) -> None:
+def refuse_other_separators(where: str, kind: str, head: bytes, columns: Sequence[str], separator: str) -> None:
     """Refuses a header in which another separator would find all the columns that are wanted."""
     text = head.decode("utf-8-sig", "ignore")
     first, _, rest = text.partition("\n")
     is_marked = first.strip().strip('"').lower().startswith("sep=")
     header = rest if is_marked else text
     fits = next((each for each in (separator, *SEPARATORS) if _has(header, columns, each)), separator)
-    advice = f"give --separator {SEPARATORS[fits]} (in Python: separator={fits!r})"
+    written = SEPARATORS[fits]
+    advice = f"give --separator {kind}={written} (for all files: --separator {written}; in Python: separator={fits!r})"
     if is_marked:
         also = "" if fits == separator else f" and {advice}"
         line = first.strip()[:20]

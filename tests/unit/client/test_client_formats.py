@@ -106,14 +106,18 @@ def test_a_header_with_another_separator_is_told_the_one_that_fits(tmp_path: Pat
     path = tmp_path / "ratings.csv"
     for sign, written in [(";", "';'"), ("\t", "tab"), ("|", "'|'")]:
         path.write_text(f"userId{sign}rating\n1{sign}2.5\n")
-        with pytest.raises(WrongUsage, match=rf"separated by .*, and ',' is expected; give --separator {written}"):
+        with pytest.raises(
+            WrongUsage, match=rf"separated by .*, and ',' is expected; give --separator ratings={written}"
+        ):
             source(RATINGS, path)
         assert source(RATINGS, path, sign).separator == sign
     path.write_bytes(b"\xef\xbb\xbfsep=;\r\nuserId;rating\r\n1;2.5\r\n")
-    with pytest.raises(WrongUsage, match="'sep=;', a line that only Excel reads; remove it and give --separator ';'"):
+    with pytest.raises(
+        WrongUsage, match="'sep=;', a line that only Excel reads; remove it and give --separator ratings=';'"
+    ):
         source(RATINGS, path)
     path.write_text("userId,rating\n1,2.5\n")
-    with pytest.raises(WrongUsage, match="',', and ';' is expected; give --separator ','"):
+    with pytest.raises(WrongUsage, match="',', and ';' is expected; give --separator ratings=','"):
         source(RATINGS, path, ";")
     with pytest.raises(WrongUsage, match="':' is no separator"):
         source(RATINGS, path, ":")
