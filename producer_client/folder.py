@@ -68,7 +68,7 @@ class Choice:
         names = {kind.kind for kind in kinds}
         for given in (*self.paths, *filter(None, self.separators)):
             if given not in names:
-                raise WrongUsage(f"there is no kind of file {given!r}; there are {', '.join(sorted(names))}")
+                raise WrongUsage(f"no file of the kind {given!r} is wanted; wanted are {', '.join(sorted(names))}")
         for kind in kinds:
             if len(self.paths.get(kind.kind, ())) > 1 and not kind.is_folder:
                 raise WrongUsage(f"{kind.kind} is one file, and {len(self.paths[kind.kind])} were given; give one")

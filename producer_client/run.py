@@ -129,9 +129,7 @@ def _told(separators: Mapping[str, str]) -> str:
 
 def _opened(client: Client, order: Order, gateways: tuple[str, ...]) -> tuple[Session, list[Source]]:
     # A session is opened when there is something to upload: an empty one takes somebody's place, and ends soon.
-    read = client.kinds(order.dataset, order.queries)
-    _refuse_unread(client, order, read)
-    sources = find(order.folder, read, order.choice)
+    sources = find(order.folder, client.kinds(order.dataset, order.queries), order.choice)
     session = client.open(order.dataset, queries=order.queries, scope=order.scope, model=order.model)
     report.remove_old(order.out, order.dataset)
     folder, fingerprints = str(order.folder.resolve()), notes.fingerprints_of(sources)
@@ -140,21 +138,11 @@ def _opened(client: Client, order: Order, gateways: tuple[str, ...]) -> tuple[Se
     return session, sources
 
 
-def _refuse_unread(client: Client, order: Order, read: Sequence[FileKind]) -> None:
-    """Refuses options about files that no query of the session reads."""
-    named = {*order.choice.paths, *order.choice.separators} - {kind.kind for kind in read}
-    for kind in client.kinds(order.dataset) if named and order.queries else ():
-        if kind.kind in named:
-            why = f"none of the queries of this session ({', '.join(order.queries or ())}) reads {kind.kind}"
-            raise WrongUsage(f"{kind.filename}: {why}; leave its option out")
-
-
 def _resumed(client: Client, order: Order, note: notes.Note) -> tuple[Session, list[Source]]:
     try:
         session = client.resume(note.ticket)
     except SessionGone as error:
         raise SessionGone(f"{error}; begin again with --fresh", error.status) from None
-    _refuse_unread(order, session)
     order.choice.check(session.files)
     uploads = session.state().uploads
     kinds = _without_piped(order, session, uploads)

@@ -178,7 +178,7 @@ def test_files_elsewhere_are_chosen_by_kind(tmp_path: Path) -> None:
     [one] = find(tmp_path / "empty", [RATINGS], Choice({"ratings": [other]}))
     assert (one.name, content_of(one)) == ("ratings.csv", TEXT)
     for paths, sentence in [
-        ({"rating": [other]}, "no kind of file 'rating'; there are ratings"),
+        ({"rating": [other]}, "no file of the kind 'rating' is wanted; wanted are ratings"),
         ({"ratings": [other, other]}, "ratings is one file, and 2 were given"),
         ({"ratings": [tmp_path / "none.csv"]}, r"none\.csv: No such file"),
     ]:
