@@ -197,7 +197,7 @@ def test_a_slow_pipe_is_sent_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> 
 def large(movies: Path) -> Path:
     """More than sockets and read-ahead hold: something is still to be read when the gateway has the first bytes."""
     path = movies / "ratings.csv"
-    path.write_bytes(b"userId,rating\n" + b"1,2.5\n" * 8_000_000)
+    path.write_bytes(b"userId,rating\n" + b"1,2.5\n" * 5_000_000)
     return path
 
 
