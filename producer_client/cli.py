@@ -157,7 +157,7 @@ def upload(
             return _code(stop)
         raise
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno not in NO_ROOM or not (out / notes.NAME).exists():
             raise
         print(f"{_told(error)}\nmake room, then go on with: {again}", file=sys.stderr)
         return 1
@@ -187,7 +187,8 @@ def run(arguments: Sequence[str], program: str = "cauce upload", *, cluster_stay
             print(error, file=sys.stderr)
         return _code(error)
     except OSError as error:
-        print(f"{_told(error)}; make it writable or choose another --out", file=sys.stderr)
+        advice = "make room" if error.errno in NO_ROOM else "make it writable"
+        print(f"{_told(error)}; {advice}, or choose another --out", file=sys.stderr)
         return 1
     except Exception as error:
         if not hasattr(error, "format_message"):  # what typer raises for options it does not know

@@ -115,6 +115,16 @@ def test_a_disk_that_is_full_is_named_with_the_way_to_go_on(words: Words, tmp_pa
     assert answers(out) == undisturbed
 
 
+def test_a_disk_that_was_full_from_the_start_leaves_nothing_to_resume(words: Words, tmp_path: Path) -> None:
+    script = LITTLE_ROOM.replace("Session.save_answer = save_with_little_room", FULL_AT_ONCE)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    note = tmp_path / "out" / notes.NAME
+    assert (done.returncode, done.stderr) == (1, f"{note}: File too large; make room, or choose another --out\n")
+
+
+FULL_AT_ONCE = "resource.setrlimit(resource.RLIMIT_FSIZE, (50, resource.RLIM_INFINITY))"
 # Only answers: the note is written before them.
 LITTLE_ROOM = """
 import resource, sys
