@@ -21,9 +21,7 @@ from typing import Any
 
 FILES = {"movies": "movies_metadata.csv", "ratings": "ratings.csv", "credits": "credits.csv"}
 COLUMNS = {"movies": ["id", "title"], "ratings": ["userId", "rating"], "credits": ["id", "cast"]}
-KINDS = [
-    {"kind": kind, "filename": name, "columns": COLUMNS[kind], "separator": ","} for kind, name in FILES.items()
-]
+KINDS = [{"kind": kind, "filename": name, "columns": COLUMNS[kind], "separator": ","} for kind, name in FILES.items()]
 NEEDS = {  # of each query: answered once these have ended
     "movies-q1": {"movies"},
     "movies-q2": {"movies"},
