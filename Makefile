@@ -6,12 +6,12 @@ STAMP := .venv/.installed
 JS := tests/js/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help setup parts chromium demo test check unit integration kill kill-core soak soak-core bench-core mutants strangers audit lock clean
+.PHONY: help setup parts chromium faketime demo test check unit integration kill kill-core soak soak-core bench-core mutants strangers audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: parts chromium ## virtual environment, packages, Kafka's jars, tus-js-client where there is npm, a browser for the tests
+setup: parts chromium faketime ## virtual environment, packages, Kafka's jars, tus-js-client where there is npm, a browser for the tests
 
 parts: $(STAMP) $(JS) # what it takes to run
 	@$(BIN)/python -m infra.jars
@@ -38,6 +38,15 @@ chromium: # for the tests of the page, which say aloud that they are left out wh
 			{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends \
 				chromium fonts-dejavu-core; } > /dev/null || echo "chromium could not be installed: the page will not be tested"; \
 		else echo "no chromium here: the page will not be tested; apt-get install chromium"; fi
+
+faketime: # for the tests of wrong clocks, which say aloud that they are left out where there is none
+	@if ls /usr/lib*/faketime/libfaketimeMT.so.1 /usr/lib*/*/faketime/libfaketimeMT.so.1 \
+		/usr/local/lib/faketime/libfaketimeMT.so.1 2> /dev/null | grep -q .; then :; \
+		elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+			echo "fetching libfaketime, to give processes wrong clocks"; \
+			{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends \
+				libfaketime; } > /dev/null || echo "libfaketime could not be installed: wrong clocks will not be tried"; \
+		else echo "no libfaketime here: wrong clocks will not be tried; apt-get install libfaketime"; fi
 
 demo: parts ## fourteen answers over three datasets, a worker and a gateway killed on the way, a second opinion
 	@$(BIN)/python -m infra.demo

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
-from cauce.errors import BrokerUnavailable, ConfigError
+from cauce.errors import BrokerUnavailable, CauceError, ConfigError
 from cauce.settings import Settings
 from cauce.topics import TOPICS
 
@@ -21,6 +29,8 @@ UNTRUSTED: Final = "certificate verify failed"
 ONE_BROKER_SECONDS: Final = 2.0  # one that does not answer in this time is gone, or about to be
 PROPAGATION_SECONDS: Final = 15.0  # a new topic reaches the brokers one by one, usually within a second
 LOOK_SECONDS: Final = 0.05
+# What must hold of a topic that exists, too; the rest an operator may have chosen otherwise.
+HELD: Final = frozenset({"message.timestamp.type"})
 REPLICAS: Final = 3  # survives the loss of one broker without stopping
 
 
@@ -32,7 +42,8 @@ class WantedTopic:
 
 
 def ensure_topics(client: Mapping[str, str], wanted: Sequence[WantedTopic], replication: int | None) -> None:
-    """Create what is missing. Another number of partitions than wanted is an error: state and input would not meet."""
+    """Create what is missing, and put right what must hold of the rest. Another number of partitions than wanted is an
+    error: state and input would not meet."""
     door = Door(client)
     admin, metadata = door.admin, door.open()
     copies = replication or min(REPLICAS, len(metadata.brokers))
@@ -59,6 +70,44 @@ def ensure_topics(client: Mapping[str, str], wanted: Sequence[WantedTopic], repl
                 f"topic {topic.name} has {len(found.partitions)} partitions, wanted are {topic.partitions}; "
                 "set the number to what the topic has, or use another topic prefix"
             )
+    hold(admin, [topic for topic in wanted if topic.name in metadata.topics])
+
+
+def hold(admin: AdminClient, topics: Sequence[WantedTopic]) -> None:
+    """Alters the settings in HELD of topics that exist where they are not as wanted."""
+    wanted = {topic.name: {name: topic.config[name] for name in HELD & topic.config.keys()} for topic in topics}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name, settings in wanted.items() if settings]
+    if not resources:
+        return
+    wrong: dict[str, dict[str, str]] = {}
+    for resource, future in admin.describe_configs(resources, request_timeout=REQUEST_SECONDS).items():
+        try:
+            found = future.result()
+        except KafkaException as error:
+            raise refused(error, resource.name, wanted[resource.name], "DescribeConfigs") from None
+        settings = {name: value for name, value in wanted[resource.name].items() if found[name].value != value}
+        if settings:
+            wrong[resource.name] = settings
+    for name, settings in wrong.items():
+        entries = [ConfigEntry(each, to, incremental_operation=AlterConfigOpType.SET) for each, to in settings.items()]
+        change = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        (future,) = admin.incremental_alter_configs([change], request_timeout=REQUEST_SECONDS).values()
+        try:
+            future.result()
+        except KafkaException as error:
+            raise refused(error, name, settings, "AlterConfigs") from None
+        log.warning("topic altered", extra={"topic": name, **settings})
+
+
+def refused(error: KafkaException, topic: str, settings: Mapping[str, str], right: str) -> CauceError:
+    """Returns what to tell an operator: to grant the right, or to make the change."""
+    reason, change = error.args[0], ",".join(f"{name}={value}" for name, value in settings.items())
+    if reason.code() not in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
+        return BrokerUnavailable(f"topic {topic}: its settings are not to be had: {reason.str()}; try again")
+    return ConfigError(
+        f"topic {topic} must have {change}, and we may not see to it; grant {right}, or let an administrator run: "
+        f"cauce kafka configs --alter --entity-type topics --entity-name {topic} --add-config {change}"
+    )
 
 
 class Door:

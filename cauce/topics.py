@@ -10,6 +10,7 @@ HOUR_MS: Final = 3_600_000
 FOREVER_MS: Final = -1
 MAX_RECORD_BYTES: Final = 8 << 20  # a batch is about 256 KiB; a block of state after merging may be a few MiB
 KEPT_MS: Final = 24 * HOUR_MS  # a worker may be down for a night; no session lives longer than this
+TICKS_KEPT_MS: Final = HOUR_MS  # nobody reads them again; for a person who looks at clocks
 TOMBSTONES_MS: Final = 24 * HOUR_MS  # tables/store.py restores anew what was last written half as long ago
 
 
@@ -22,6 +23,7 @@ class Topic:
     holds: str
     retention_ms: int
     compacted: bool = False
+    segment_ms: int | None = None  # what is still written to is kept, whatever its age: None, Kafka's week
 
     def config(self) -> dict[str, str]:
         """Kafka's settings of the topic; how many copies there are depends on the cluster (cauce/provision.py)."""
@@ -29,9 +31,15 @@ class Topic:
             "cleanup.policy": "compact" if self.compacted else "delete",
             "retention.ms": str(self.retention_ms),
             "max.message.bytes": str(MAX_RECORD_BYTES),
+            **STAMPED_BY_BROKERS,
             **(COMPACTION if self.compacted else {}),
+            **({"segment.ms": str(self.segment_ms)} if self.segment_ms else {}),
         }
 
+
+# A record's time is the broker's. By the sender's, one machine with a wrong clock would end sessions, have rows deleted
+# before they are read (behind), or could send nothing at all: Kafka 4 refuses what is an hour ahead.
+STAMPED_BY_BROKERS: Final = {"message.timestamp.type": "LogAppendTime"}
 
 # the defaults compact a changelog after half of it is garbage and its segment of 1 GiB or a week is full
 COMPACTION: Final = {
@@ -66,6 +74,13 @@ ANSWERS: Final = Topic(
     key="client_id",
     holds="JSON: the CSV file of a query, in parts; or why there is none",
     retention_ms=KEPT_MS,
+)
+TICKS: Final = Topic(
+    name="ticks",
+    key="host:port of a gateway",
+    holds="that gateway's own time as text; what counts is the record's time, which is the broker's",
+    retention_ms=TICKS_KEPT_MS,
+    segment_ms=TICKS_KEPT_MS,
 )
 
 
@@ -113,4 +128,4 @@ MERGES_CHANGELOG: Final = Topic(
 )
 
 CHANGELOGS: Final = (STATE_CHANGELOG, MERGES_CHANGELOG)
-TOPICS: Final = (SESSIONS, UPLOADS, *INPUTS, PARTIALS, ANSWERS, *CHANGELOGS)
+TOPICS: Final = (SESSIONS, UPLOADS, *INPUTS, PARTIALS, ANSWERS, TICKS, *CHANGELOGS)

@@ -21,6 +21,7 @@ from cauce.topics import ANSWERS, SESSIONS, UPLOADS
 from gateway import overview, pages, problems, schema, site, tus
 from gateway.answers import Answers, Stream
 from gateway.callers import FOR_THE_OPERATOR, Caller, Reader, SessionInPath, TusCaller
+from gateway.clock import SharedTime, Ticks, keep_time
 from gateway.conditions import is_at_hand, range_wanted
 from gateway.cors import Cors
 from gateway.hazards import Hazards
@@ -319,9 +320,11 @@ def build(settings: Settings) -> FastAPI:
         await asyncio.to_thread(ensure_our_topics, settings)
         hazards = Hazards(settings.gateway_folder, f"gateway {settings.gateway_port}")
         hazards.catch_crashes()
+        clock = SharedTime()
         shared = Shared(
             settings,
-            View(settings),
+            clock,
+            View(settings, clock.now),
             Seats(settings.live_uploads, settings.upload_idle_seconds),
             tokens,
             Notes(settings.kafka_client()),
@@ -366,9 +369,20 @@ async def running(app: FastAPI, shared: Shared) -> AsyncIterator[None]:
     shared.metrics.now("cauce_lso_stall_seconds", "the longest of them", lookout.longest_stall)
     shared.metrics.now("cauce_gateway_sessions", "known here", lambda: shared.view.sessions)
     shared.metrics.now("cauce_gateway_live_uploads", "with a producer here", lambda: shared.seats.live)
-    shared.metrics.now("cauce_gateway_ready", "1 when /readyz says so", lambda: not shared.view.why_not_ready())
+    shared.metrics.now("cauce_gateway_ready", "1 when /readyz says so", lambda: not shared.why_not_ready())
+    clock = shared.clock
+    shared.metrics.now("cauce_gateway_clock_ahead_seconds", "of the brokers' clocks", lambda: clock.off_seconds)
+    shared.metrics.now("cauce_brokers_clocks_apart_seconds", "the most", lambda: clock.apart_seconds)
+    shared.metrics.now("cauce_gateway_sweeps", "1 unless clocks speak against it", lambda: not clock.why_not_sweep())
     shared.view.start()
-    chores = [shared.view.probe(), shared.seats.reap(), app.state.sessions.sweep(), lookout.watch()]
+    ticks = Ticks(shared.settings)
+    chores = [
+        keep_time(clock, ticks),
+        shared.view.probe(),
+        shared.seats.reap(),
+        app.state.sessions.sweep(),
+        lookout.watch(),
+    ]
     tasks = [asyncio.create_task(chore) for chore in chores]
     try:
         yield
@@ -379,4 +393,5 @@ async def running(app: FastAPI, shared: Shared) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
         await shared.seats.close()
         await asyncio.to_thread(shared.notes.close)
+        await asyncio.to_thread(ticks.close)
         await shared.view.stop()

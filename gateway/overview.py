@@ -83,10 +83,11 @@ class Overview:
         view = self._shared.view
         clients = sorted(view.open_clients(), key=lambda client: client.active_at, reverse=True)
         return {
-            "at": time.time(),
+            "at": self._shared.clock.now(),
             "cluster": cluster,
             "why_no_cluster": why,
             "kafka": self._lookout.as_json(),
+            "clocks": self._shared.clock.trouble(),
             "sessions": [summarise(client) for client in clients[:MOST_SESSIONS]],
             "sessions_open": len(clients),
         }
@@ -94,7 +95,7 @@ class Overview:
     def _ask_supervisors(self) -> tuple[dict[str, Any] | None, str]:
         """The first that answers; each of them knows all. Blocks."""
         why = "this gateway knows no supervisor (CAUCE_SUPERVISORS); Prometheus has what processes tell of themselves"
-        token = self._shared.tokens.issue(OPERATOR, time.time() + OPERATOR_SECONDS)
+        token = self._shared.tokens.issue(OPERATOR, max(self._shared.clock.now(), time.time()) + OPERATOR_SECONDS)
         for address in self._shared.settings.supervisors:
             ask = urllib.request.Request(f"{address}/overview", headers={"Authorization": f"Bearer {token}"})  # noqa: S310 the operator's own setting
             try:

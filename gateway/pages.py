@@ -27,14 +27,16 @@ async def livez() -> PlainTextResponse:
 
 @router.get(
     "/readyz",
-    summary="Kafka is there and all sessions are known; 503 says what is missing",
+    summary="Kafka is there, all sessions are known, our clock is right; 503 says what is missing",
     response_class=PlainTextResponse,
     responses={503: schema.body("text/plain", "what is missing")},
 )
 async def readyz(request: Request) -> PlainTextResponse:
     shared: Shared = request.app.state.shared
-    reason = "stopping" if shared.stopping.is_set() else shared.view.why_not_ready()
-    return PlainTextResponse(reason or "ready", 503 if reason else 200)
+    if reason := shared.why_not_ready():
+        return PlainTextResponse(reason, 503)
+    trouble = shared.clock.trouble()  # somebody else's clock: this gateway does its work
+    return PlainTextResponse(f"ready; {trouble}" if trouble else "ready")
 
 
 @router.get("/metrics", summary="for Prometheus", response_class=Response, responses={200: schema.body("text/plain")})

@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final, Self
@@ -92,15 +92,18 @@ class Client:
     answers: dict[str, AnswerPlaces] = field(default_factory=dict)
     folded: dict[str, tuple[int, int]] = field(default_factory=dict)  # batches and rows, by kind of file that has ended
     long_tails: dict[UploadId, tuple[int, int]] = field(default_factory=dict)  # partition and offset of the record
+    opened_at: float = 0.0  # by the broker's clock, as the next: not by that of the gateway that wrote it
     active_at: float = 0.0
 
+    @property
+    def is_ending(self) -> bool:
+        return self.session is not None and self.session.expires_at == ENDING
+
     def expires_at(self, ttl_seconds: float, empty_seconds: float) -> float:
-        if self.session is None or self.session.expires_at == ENDING:
+        if self.session is None or self.is_ending:
             return ENDING
-        renewed = max(self.session.expires_at, self.active_at + ttl_seconds)
-        if self.is_unused:
-            renewed = min(renewed, self.idle_since + empty_seconds)
-        return min(renewed, self.session.created_at + KEPT_MS / 1000)
+        most_seconds = min(ttl_seconds, empty_seconds) if self.is_unused else ttl_seconds
+        return min(self.active_at + most_seconds, self.opened_at + KEPT_MS / 1000)
 
     @property
     def is_unused(self) -> bool:
@@ -110,7 +113,7 @@ class Client:
     @property
     def idle_since(self) -> float:
         """When it was opened, or something of it was last written."""
-        return max(self.active_at, self.session.created_at if self.session else 0.0)
+        return self.active_at
 
     def members(self, kind: str) -> list[Upload]:
         """The uploads of a kind of file."""
@@ -126,8 +129,10 @@ KINDS: Final[Mapping[str, type[Any]]] = {SESSIONS.name: Session, UPLOADS.name: U
 
 
 class View:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
+        """`now`: the time that all gateways share."""
         self._settings = settings
+        self._now = now
         self._prefix = settings.topic_prefix
         names = (SESSIONS.name, UPLOADS.name, ANSWERS.name)
         self._places = [(self._prefix + name, part) for name in names for part in range(settings.partitions)]
@@ -193,7 +198,7 @@ class View:
 
     def now(self) -> float:
         """The time that sessions are opened and ended by."""
-        return time.time()
+        return self._now()
 
     def expires_at(self, client: Client) -> float:
         """Before all was read once, an upload may not be known yet: nothing is taken for empty."""
@@ -210,7 +215,12 @@ class View:
         ]
 
     def expired(self) -> list[ClientId]:
+        """Those whose time is over."""
         return [known for known, client in self._clients.items() if client.session and self.client(known) is None]
+
+    def ending(self) -> list[ClientId]:
+        """Those that somebody has begun to end, and perhaps died before it was done."""
+        return [known for known, client in self._clients.items() if client.is_ending]
 
     def session(self, client_id: ClientId) -> Session | None:
         """Also one that is being ended."""
@@ -306,7 +316,7 @@ class View:
         client.active_at = max(client.active_at, seen.at)
         match message:
             case Session():
-                client.session = message
+                client.session, client.opened_at = message, seen.at
             case Upload():
                 client.uploads[message.upload_id] = message
                 client.long_tails.pop(message.upload_id, None)

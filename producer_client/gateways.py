@@ -221,7 +221,7 @@ def _raise(gateway: str, response: httpx.Response, refused: type[Refused]) -> No
     wait = response.headers.get("Retry-After")
     creation = response.request.method == "POST" and status == 409 and wait is None  # it will not go away by itself
     if (status in RETRY and not creation) or status >= 500:
-        raise Trouble(gateway, f"{status}, {detail}", _seconds(wait), status)
+        raise Trouble(gateway, f"{status}, {detail}", _seconds(wait, response.headers.get("Date")), status)
     if status in NO_ENTRY or (status in GONE and not response.url.path.endswith(OPENING)):
         raise SessionGone(detail, status, **problem)
     raise refused(detail, status, **problem)
@@ -235,8 +235,9 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
     return {str(name): value for name, value in problem.items()} if isinstance(problem, dict) else {}
 
 
-def _seconds(retry_after: str | None) -> float:
-    """RFC 9110: a number of seconds, or a date."""
+def _seconds(retry_after: str | None, asked_at: str | None = None) -> float:
+    """RFC 9110: a number of seconds, or a date. That is by the clock of who answered, and `asked_at`, the answer's own
+    date, tells that; ours may be another."""
     if retry_after is None:
         return 0.0
     try:
@@ -244,7 +245,8 @@ def _seconds(retry_after: str | None) -> float:
     except ValueError:
         pass
     try:
-        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
+        now = parsedate_to_datetime(asked_at) if asked_at else datetime.now(UTC)
+        return max(0.0, (parsedate_to_datetime(retry_after) - now).total_seconds())
     except (ValueError, TypeError):
         return 0.0
 

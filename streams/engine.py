@@ -30,11 +30,12 @@ from streams.metrics import Metrics
 from streams.options import Options
 from streams.outbox import Outbox
 from streams.pace import Pace
-from streams.recovery import Progress
+from streams.recovery import Progress, appended_at
 from streams.suspects import Label, Suspects
 from streams.transaction import Member, Transaction
 from streams.watch import Lookout
 from streams.watchdog import Watchdog
+from tables.store import NOTHING, Position
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class Tables(Protocol):
     async def give_up(self) -> None: ...
     def forget_unowned(self) -> None: ...
     def changes(self) -> Sequence[tuple[TP, Mapping[bytes, bytes | None]]]: ...
-    def settle(self, offsets: Mapping[TP, int]) -> None: ...
+    def settle(self, positions: Mapping[TP, Position]) -> None: ...
     @property
     def staged_bytes(self) -> int: ...
     @property
@@ -112,7 +113,7 @@ class Engine:
         self._numbers = 0
         self._lock = asyncio.Lock()  # one checkpoint, release or tidying at a time
         self._pace = Pace(options.checkpoint_ms)
-        self._changelog_ends: dict[TP, int] = {}
+        self._changelog_ends: dict[TP, Position] = {}
         self._taking_over: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop
         self._watchdog: Watchdog | None = None  # until it starts: a wrong setting may end the worker before that
@@ -444,8 +445,9 @@ class Engine:
 
     def _changelog_delivered(self, error: Any, message: Any) -> None:  # in a thread; flush waits for all of them
         if error is None:
-            tp = TP(message.topic(), message.partition())
-            self._changelog_ends[tp] = max(self._changelog_ends.get(tp, 0), message.offset() + 1)
+            tp, after = TP(message.topic(), message.partition()), message.offset() + 1
+            if after > self._changelog_ends.get(tp, NOTHING).offset:
+                self._changelog_ends[tp] = Position(after, appended_at(message))
 
     def write_stores(self) -> None:
         self._tables.settle(self._changelog_ends)

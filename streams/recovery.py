@@ -7,20 +7,20 @@ stable: an open transaction of a zombie may hold the stable offset below changel
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from faust.types import TP
 
 from cauce.errors import BrokerUnavailable
 from cauce.kafka import Ends, let_go
 from cauce.provision import wait_known_everywhere
 from streams.intake import take
-from tables.store import PartitionStore
+from tables.store import PartitionStore, Position
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +92,24 @@ class Changelogs:
         found = self._ends.wait_for(wanted, IsolationLevel.READ_UNCOMMITTED, REQUEST_SECONDS)
         return {TP(*place): offset for place, offset in found.items()}
 
+    def newest_at(self, tps: Collection[TP]) -> dict[TP, float]:
+        """Returns when the last record of each was appended, by the broker's clock; of a transaction's marker, too."""
+        if not tps:
+            return {}
+        latest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+        places = {TopicPartition(tp.topic, tp.partition): latest for tp in tps}
+        try:
+            asked = self._admin.list_offsets(places, request_timeout=REQUEST_SECONDS)
+            found = {TP(place.topic, place.partition): future.result() for place, future in asked.items()}
+        except KafkaException as error:
+            raise BrokerUnavailable(f"the ages of changelogs are not to be had: {error.args[0].str()}") from None
+        return {tp: (newest.timestamp or 0) / 1000 for tp, newest in found.items()}
+
+
+def appended_at(message: Any) -> float:
+    """Returns when a record was appended, in seconds; by the broker's clock, as changelogs are made."""
+    return float(message.timestamp()[1]) / 1000
+
 
 class Restore:
     """Brings a set of stores up to their ends. Blocking; runs in a thread of its own, and can be cancelled."""
@@ -149,21 +167,22 @@ class Restore:
 
     def _apply(self, messages: Sequence[Any]) -> None:
         changes: dict[TP, dict[bytes, bytes | None]] = {}
-        reached: dict[TP, int] = {}
+        reached: dict[TP, Position] = {}
         for message in messages:
             error = message.error()
             tp = TP(message.topic(), message.partition())
             if error is None:
                 changes.setdefault(tp, {})[message.key()] = message.value()
-                reached[tp] = message.offset() + 1
+                reached[tp] = Position(message.offset() + 1, appended_at(message))
                 self.progress.records += 1
                 self.progress.size_bytes += len(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                reached[tp] = max(message.offset(), reached.get(tp, 0))
+                before = reached.get(tp, self._stores[tp].position)
+                reached[tp] = Position(max(message.offset(), before.offset), before.appended_at)
             else:
                 raise BrokerUnavailable(f"restore of {tp.topic}-{tp.partition}: {error.str()}")
-        for tp, offset in reached.items():
-            self.progress.passed += offset - self._stores[tp].offset
-            self._stores[tp].write(changes.get(tp, {}).items(), offset)
-            if offset >= self._ends[tp]:
+        for tp, position in reached.items():
+            self.progress.passed += position.offset - self._stores[tp].offset
+            self._stores[tp].write(changes.get(tp, {}).items(), position)
+            if position.offset >= self._ends[tp]:
                 self._pending.discard(tp)

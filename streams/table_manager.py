@@ -19,7 +19,7 @@ from streams.even import refuse_uneven
 from streams.forgotten import refuse_forgotten
 from streams.recovery import Changelogs, Progress, Restore
 from tables.staging import StagedPartition
-from tables.store import Identity, PartitionStore, StoreMemory, open_store, set_aside
+from tables.store import STALE_SECONDS, Identity, PartitionStore, Position, StoreMemory, open_store, set_aside
 from tables.table import StagedStore, StagedTable
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class StagedTableManager(TableManager):
         self._restore: Restore | None = None
         self.partition_counts: dict[str, int] = {}  # of our inputs and changelogs
         self._memory: StoreMemory | None = None
+        self._unowned_since: dict[Path, float] = {}  # as this process saw it; the clock of the machine may jump
 
     @property
     def _options(self) -> "Options":
@@ -104,19 +105,33 @@ class StagedTableManager(TableManager):
         for tp in wanted:
             path = self._folder(self._changelogs[tp.topic].name, tp.partition)
             identity = Identity(cluster, tp.topic, facts[tp.topic].id, tp.partition)
-            try:
-                store = open_store(path, identity, self._memory)
-                if store.offset > ends[tp]:
-                    store.close()
-                    log.warning("store is ahead of its changelog, moved aside", extra={"store": str(path)})
-                    set_aside(path)
-                    store = open_store(path, identity, self._memory)
-            except Exception as error:
-                raise ConfigError(f"store {path}: {error}; free the disk or the folder, then restart") from error
-            stores[tp] = store
+            stores[tp] = self._open_one(path, identity)
+        # The last record of a log is never compacted away: who misses no other one has no need to ask.
+        behind = [tp for tp, store in stores.items() if 0 < store.offset < ends[tp] - 1]
+        newest_at = changelogs.newest_at(behind)
+        for tp, store in stores.items():
+            if store.offset > ends[tp]:
+                stores[tp] = self._anew(store, "it is ahead of its changelog")
+            elif tp in newest_at and store.may_have_missed_deletes(newest_at[tp]):
+                stores[tp] = self._anew(store, f"it is over {STALE_SECONDS // 3600} h behind its changelog")
         self._restore = Restore(self._options.kafka, stores, ends)
         self.restore_progress = self._restore.progress
         return stores
+
+    def _open_one(self, path: Path, identity: Identity, *, anew: bool = False) -> PartitionStore:
+        assert self._memory is not None
+        try:
+            if anew:
+                set_aside(path)
+            return open_store(path, identity, self._memory)
+        except Exception as error:
+            raise ConfigError(f"store {path}: {error}; free the disk or the folder, then restart") from error
+
+    def _anew(self, store: PartitionStore, why: str) -> PartitionStore:
+        """Moves a store aside that what its changelog says cannot be added to."""
+        store.close()
+        log.warning("store moved aside, restoring from its changelog", extra={"reason": why, "store": str(store.path)})
+        return self._open_one(store.path, store.identity, anew=True)
 
     def _folder(self, table: str, partition: int) -> Path:
         return self._options.data / "tables" / table / str(partition)
@@ -137,24 +152,22 @@ class StagedTableManager(TableManager):
     def forget_unowned(self) -> None:
         """Remove what belongs to partitions that moved away long ago."""
         owned = {partition.store.path for partition in self._staged.values()}
-        oldest = time.time() - self._options.keep_unowned_seconds
-        for path in (self._options.data / "tables").glob("*/*"):
-            if path not in owned and _last_written(path) < oldest:
+        now, before = time.monotonic(), self._unowned_since
+        unowned = [path for path in (self._options.data / "tables").glob("*/*") if path not in owned]
+        self._unowned_since = {path: before.get(path, now) for path in unowned}
+        for path, since in self._unowned_since.items():
+            if now - since > self._options.keep_unowned_seconds:
                 log.info("state of a partition that moved away removed", extra={"store": str(path)})
                 shutil.rmtree(path, ignore_errors=True)
 
     def changes(self) -> Sequence[tuple[TP, Mapping[bytes, bytes | None]]]:
         return [(tp, staged.changes) for tp, staged in self._staged.items() if staged.changes]
 
-    def settle(self, offsets: Mapping[TP, int]) -> None:
+    def settle(self, positions: Mapping[TP, Position]) -> None:
         for tp, staged in self._staged.items():
             if staged.changes:
-                staged.settle(offsets[tp])
+                staged.settle(positions[tp])
 
     @property
     def staged_bytes(self) -> int:
         return sum(staged.staged_bytes for staged in self._staged.values())
-
-
-def _last_written(path: Path) -> float:
-    return max((entry.stat().st_mtime for entry in path.iterdir()), default=path.stat().st_mtime)

@@ -14,6 +14,7 @@ from mode import Seconds, want_seconds
 
 from cauce.errors import Unsupported
 from cauce.provision import WantedTopic, ensure_topics
+from cauce.topics import STAMPED_BY_BROKERS
 from streams.conductor import Conductor
 from streams.outbox import Sent
 
@@ -183,6 +184,8 @@ class Producer(base.Producer):
         settings = dict(config or {})
         if compacting:
             settings["cleanup.policy"] = "compact,delete" if deleting else "compact"
+        if topic in self.app.tables.changelog_topics:
+            settings |= STAMPED_BY_BROKERS  # the age of a store goes by it
         if retention is not None:
             settings["retention.ms"] = str(int(want_seconds(retention) * 1000))
         options = self._engine.options

@@ -6,7 +6,7 @@ forgotten, before `settle`, which is called once Kafka has committed it.
 
 from collections.abc import Iterator, Mapping
 
-from tables.store import PartitionStore
+from tables.store import PartitionStore, Position
 
 Changes = Mapping[bytes, bytes | None]
 
@@ -41,8 +41,8 @@ class StagedPartition:
     def changes(self) -> Changes:
         return self._staged
 
-    def settle(self, offset: int) -> None:
-        """The changes are committed in Kafka: write them, with the changelog offset that follows them."""
-        self.store.write(self._staged.items(), offset)
+    def settle(self, position: Position) -> None:
+        """The changes are committed in Kafka: write them, with the changelog's position that follows them."""
+        self.store.write(self._staged.items(), position)
         self._staged = {}
         self.staged_bytes = 0

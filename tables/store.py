@@ -7,7 +7,6 @@ offset, whenever the process died. It may be behind Kafka, never ahead of it.
 import json
 import logging
 import shutil
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +21,8 @@ log = logging.getLogger(__name__)
 
 META: Final = "meta"  # a column family of its own: no key of a user's table can collide with ours
 META_KEY: Final = b"at"
-STALE_SECONDS: Final = 12 * 3600  # a changelog may forget its tombstones after 24 h: an older store could miss a delete
+# A changelog may forget its tombstones 24 h after they were appended: a store that is further behind may miss deletes.
+STALE_SECONDS: Final = 12 * 3600
 MIB: Final = 1 << 20
 NOT_CORRUPT: Final = ("lock hold by", "lock file", "No space left", "Permission denied", "Too many open files")
 DISTRUSTED: Final = "DISTRUSTED"  # a file in the folder of a store in which damage was found; RocksDB leaves it alone
@@ -36,6 +36,17 @@ class Identity:
     topic: str
     topic_id: str
     partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a store has applied its changelog. Both are Kafka's word: no clock of a worker's has a part in it."""
+
+    offset: int  # the next record to apply
+    appended_at: float  # when the one before was appended, by its broker's clock; 0.0 where that is not known
+
+
+NOTHING: Final = Position(0, 0.0)
 
 
 class StoreMemory:
@@ -87,7 +98,7 @@ class Walk:
 
 
 class PartitionStore:
-    """Keys and values as bytes, and `offset`: the next changelog record to apply."""
+    """Keys and values as bytes, and how far they have applied their changelog."""
 
     def __init__(self, path: Path, identity: Identity, memory: StoreMemory) -> None:
         self.path = path
@@ -100,7 +111,7 @@ class PartitionStore:
             self._db = Rdict(str(path), options=memory.options(), column_families={META: memory.options()})
             self._meta = self._db.get_column_family(META)
             self._meta_handle = self._db.get_column_family_handle(META)
-            self.offset = self._read_offset()
+            self.position = self._read_position()
         except StoreCorrupt:
             self.close()
             raise
@@ -110,19 +121,28 @@ class PartitionStore:
                 raise
             raise StoreCorrupt(f"store {path}: {error}") from error
 
-    def _read_offset(self) -> int:
-        """Where to go on from; 0 for a new store. Refuses a store that is somebody else's or too old."""
+    @property
+    def offset(self) -> int:
+        """Returns the next changelog record to apply."""
+        return self.position.offset
+
+    def _read_position(self) -> Position:
+        """Where to go on from; the beginning for a new store. Refuses a store that is somebody else's."""
         raw = self._meta.get(META_KEY)
         if raw is None:
             if next(iter(self._db.keys()), None) is not None:
                 raise StoreCorrupt(f"store {self.path}: has values but no changelog offset")
-            return 0
+            return NOTHING
         at = json.loads(raw)
         if at["identity"] != asdict(self.identity):
             raise StoreCorrupt(f"store {self.path}: belongs to {at['identity']}, not to {asdict(self.identity)}")
-        if time.time() - at["written_at"] > STALE_SECONDS:
-            raise StoreCorrupt(f"store {self.path}: last written over {STALE_SECONDS // 3600} h ago, may miss deletes")
-        return int(at["offset"])
+        # an older version noted the worker's own time instead: such a store is taken for old
+        return Position(int(at["offset"]), float(at.get("appended_at", 0.0)))
+
+    def may_have_missed_deletes(self, newest_at: float) -> bool:
+        """Says whether tombstones behind our position may be gone. `newest_at`: when the changelog's last record was
+        appended. Kafka removes tombstones only while it takes in others, so that says how late it is."""
+        return newest_at - self.position.appended_at > STALE_SECONDS
 
     def get(self, key: bytes) -> bytes | None:
         try:
@@ -151,22 +171,22 @@ class PartitionStore:
             (self.path / DISTRUSTED).write_text(str(error), encoding="utf-8")
             raise StoreCorrupt(f"store {self.path}: {error}; a restart restores it from its changelog") from error
 
-    def write(self, changes: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
-        """Apply the changes (None deletes) and move to `offset`, all at once."""
+    def write(self, changes: Iterable[tuple[bytes, bytes | None]], position: Position) -> None:
+        """Apply the changes (None deletes) and move to `position`, all at once."""
         batch = WriteBatch(raw_mode=True)
         for key, value in changes:
             if value is None:
                 batch.delete(key)
             else:
                 batch.put(key, value)
-        at = {"identity": asdict(self.identity), "offset": offset, "written_at": time.time()}
+        at = {"identity": asdict(self.identity), **asdict(position)}
         batch.put(META_KEY, json.dumps(at).encode(), self._meta_handle)
         try:
             self._db.write(batch)
         except Exception as error:
             self._distrust(error)
             raise
-        self.offset = offset
+        self.position = position
 
     def compact(self) -> None:
         """Give the space of deleted and overwritten values back now, instead of when RocksDB finds it worth it."""

@@ -7,9 +7,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from cauce.process import EXIT_FAILED
@@ -150,13 +151,20 @@ class Fleet:
             worker.kill()
         self._spawner.close()
 
-    def start(self, name: str, fault: Fault | None = None, off: tuple[Switch, ...] = ()) -> Worker:
+    def start(
+        self,
+        name: str,
+        fault: Fault | None = None,
+        off: tuple[Switch, ...] = (),
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> Worker:
         plan = replace(self.plan.of(name, fault), off=off or self.plan.off)
         for leftover in (plan.reached, plan.go_on):
             leftover.unlink(missing_ok=True)
         log_file = self.plan.data / f"{name}-{len(self.all)}.log"
         with log_file.open("wb") as output:
-            command = [*COMPILED_ONCE, sys.executable, "-m", "tests.harness.worker", plan.to_json()]
+            own = [f"{variable}={value}" for variable, value in variables.items()]
+            command = [*COMPILED_ONCE, *own, sys.executable, "-m", "tests.harness.worker", plan.to_json()]
             worker = Worker(plan, self._spawner.spawn(command, cwd=ROOT, output=output), log_file)
         self.workers[name] = worker
         self.all.append(worker)

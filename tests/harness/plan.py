@@ -35,6 +35,7 @@ class Plan:
     transaction_timeout_ms: int = 20_000
     keep_unowned_seconds: float = 1800.0
     tidy_seconds: float = 60.0
+    stale_seconds: int | None = None  # how far a store may be behind; None: as it is
     fault: Fault | None = None
     off: tuple[Switch, ...] = field(default=())  # handling switched off, for control runs
     vanilla: bool = False  # Faust's own exactly_once, for the control in bench/

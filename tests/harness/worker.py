@@ -2,6 +2,7 @@
 
 import sys
 
+from tables import store
 from tests.harness.counting import build, build_vanilla
 from tests.harness.faults import Injector, install
 from tests.harness.plan import Plan
@@ -9,6 +10,8 @@ from tests.harness.plan import Plan
 
 def main() -> None:
     plan = Plan.from_json(sys.argv[1])
+    if plan.stale_seconds is not None:
+        store.STALE_SECONDS = plan.stale_seconds  # type: ignore[misc]
     if plan.vanilla:
         app = build_vanilla(plan)
     else:

@@ -2,11 +2,14 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.harness.clock import HOUR, WrongClock, needs_faketime
 from tests.harness.disk import small_disk
 from tests.harness.fleet import Fleet, wait_for
 from tests.harness.load import Load
@@ -64,6 +67,37 @@ def test_a_store_that_cannot_be_trusted_is_restored(
     assert any(worker.said(MOVED_ASIDE) for worker in fleet.all), "moved aside without a word"
     fleet.stop()
     assert truth.check(2 * RECORDS) == EXACT
+
+
+@needs_faketime
+@pytest.mark.strangers
+def test_the_age_of_a_store_is_the_brokers_word_whatever_the_clock_of_the_worker(
+    plan: Plan, truth: Truth, load: Load, tmp_path: Path
+) -> None:
+    """A store that is behind for longer than tombstones are kept (here: two seconds) may have missed deletes."""
+    slow, fast = (WrongClock(tmp_path / name, off) for name, off in (("slow", -20 * HOUR), ("fast", 20 * HOUR)))
+    with Fleet(replace(plan, stale_seconds=2)) as fleet:
+        load.send(RECORDS)
+        fleet.start("w0")
+        truth.wait_seen(RECORDS)
+        fleet.stop()
+        fleet.start("w1")
+        for number in range(2, 5):
+            load.send(RECORDS)
+            truth.wait_seen(number * RECORDS)
+            time.sleep(1)  # the store of w0 grows old: the one thing here that only time does
+        fleet.stop()
+        behind = fleet.start("w0", variables=slow.variables)
+        load.send(RECORDS)
+        truth.wait_seen(5 * RECORDS, tend=lambda: fleet.tend("w0"))
+        assert any("behind its changelog" in line["reason"] for line in behind.said(MOVED_ASIDE)), behind.tail()
+        fleet.stop()
+        at_the_end = fleet.start("w0", variables=fast.variables)
+        load.send(RECORDS)
+        truth.wait_seen(6 * RECORDS, tend=lambda: fleet.tend("w0"))
+        assert at_the_end.said(MOVED_ASIDE) == [], "it missed nothing"
+        fleet.stop()
+        assert truth.check(6 * RECORDS) == EXACT
 
 
 @pytest.fixture

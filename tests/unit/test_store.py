@@ -1,19 +1,19 @@
 """The store of a table partition, and what is staged over it."""
 
+import json
 import random
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tables import store as store_module
 from tables.staging import StagedPartition
-from tables.store import Identity, MovedAway, PartitionStore, StoreMemory, open_store
+from tables.store import META_KEY, STALE_SECONDS, Identity, MovedAway, PartitionStore, Position, StoreMemory, open_store
 
 IDENTITY = Identity(cluster="c", topic="t-changelog", topic_id="id", partition=3)
 MEMORY = StoreMemory(cache_mib=8)
+NOW = 1_795_000_000.0  # of the brokers
 
 
 def contents(store: PartitionStore) -> dict[bytes, bytes]:
@@ -23,8 +23,8 @@ def contents(store: PartitionStore) -> dict[bytes, bytes]:
 def test_values_and_offset_survive_a_restart_together(tmp_path: Path) -> None:
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
     assert store.offset == 0
-    store.write([(b"a", b"1"), (b"b", b"2")], offset=7)
-    store.write([(b"a", None)], offset=9)
+    store.write([(b"a", b"1"), (b"b", b"2")], Position(7, NOW))
+    store.write([(b"a", None)], Position(9, NOW))
     store.close()
     again = open_store(tmp_path / "s", IDENTITY, MEMORY)
     assert (again.offset, contents(again)) == (9, {b"b": b"2"})
@@ -33,7 +33,7 @@ def test_values_and_offset_survive_a_restart_together(tmp_path: Path) -> None:
 
 def test_whoever_reads_on_after_the_partition_was_given_up_is_told_and_does_not_keep_the_store(tmp_path: Path) -> None:
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
-    store.write([(b"a", b"1"), (b"b", b"2")], offset=7)
+    store.write([(b"a", b"1"), (b"b", b"2")], Position(7, NOW))
     reading = StagedPartition(store).items()
     assert next(reading) == (b"a", b"1")
     store.close()
@@ -49,7 +49,7 @@ def test_whoever_reads_on_after_the_partition_was_given_up_is_told_and_does_not_
 @pytest.mark.parametrize("change", ["cluster", "topic_id"])
 def test_a_foreign_store_is_moved_aside(tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture) -> None:
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
-    store.write([(b"a", b"1")], offset=7)
+    store.write([(b"a", b"1")], Position(7, NOW))
     store.close()
     other = Identity(**{**{f: getattr(IDENTITY, f) for f in Identity.__slots__}, change: "another"})
     fresh = open_store(tmp_path / "s", other, MEMORY)
@@ -62,7 +62,7 @@ def test_a_foreign_store_is_moved_aside(tmp_path: Path, change: str, caplog: pyt
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST"])
 def test_a_corrupt_store_is_moved_aside(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
-    store.write([(b"a", b"1")], offset=7)
+    store.write([(b"a", b"1")], Position(7, NOW))
     store.close()
     for file in (tmp_path / "s").glob(f"{name}*"):
         file.write_bytes(b"garbage")
@@ -72,22 +72,37 @@ def test_a_corrupt_store_is_moved_aside(tmp_path: Path, name: str, caplog: pytes
     fresh.close()
 
 
-def test_a_store_older_than_the_tombstones_is_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_further_behind_than_tombstones_are_kept_may_have_missed_deletes(tmp_path: Path) -> None:
+    """How old it is tells the changelog: what the clock of a worker says makes no difference."""
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
-    store.write([(b"a", b"1")], offset=7)
+    store.write([(b"a", b"1")], Position(7, NOW))
     store.close()
-    later = time.time() + store_module.STALE_SECONDS + 1
-    monkeypatch.setattr("tables.store.time.time", lambda: later)
-    fresh = open_store(tmp_path / "s", IDENTITY, MEMORY)
-    assert fresh.offset == 0
-    fresh.close()
+    again = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    assert again.position == Position(7, NOW)
+    assert not again.may_have_missed_deletes(NOW + STALE_SECONDS)
+    assert again.may_have_missed_deletes(NOW + STALE_SECONDS + 1)
+    again.close()
+
+
+def test_a_store_that_noted_the_time_of_its_worker_is_taken_for_old(tmp_path: Path) -> None:
+    """Versions before wrote `written_at`, by a clock that nobody vouches for."""
+    store = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    store.write([(b"a", b"1")], Position(7, NOW))
+    at = json.loads(store._meta.get(META_KEY) or b"")
+    del at["appended_at"]
+    store._meta.put(META_KEY, json.dumps({**at, "written_at": NOW}).encode())
+    store.close()
+    again = open_store(tmp_path / "s", IDENTITY, MEMORY)
+    assert again.offset == 7
+    assert again.may_have_missed_deletes(NOW)
+    again.close()
 
 
 def test_two_workers_cannot_share_a_folder(tmp_path: Path) -> None:
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
     with pytest.raises(Exception, match="lock"):
         open_store(tmp_path / "s", IDENTITY, MEMORY)
-    store.write([(b"a", b"1")], offset=1)
+    store.write([(b"a", b"1")], Position(1, NOW))
     assert contents(store) == {b"a": b"1"}
     store.close()
 
@@ -96,7 +111,7 @@ def test_all_stores_share_one_bounded_cache(tmp_path: Path) -> None:
     memory = StoreMemory(cache_mib=4)
     stores = [open_store(tmp_path / str(n), IDENTITY, memory) for n in range(4)]
     for store in stores:
-        store.write([(b"%06d" % n, random.randbytes(1000)) for n in range(4000)], offset=1)
+        store.write([(b"%06d" % n, random.randbytes(1000)) for n in range(4000)], Position(1, NOW))
         store.compact()  # to files: now reading needs the cache
     for store in stores:
         assert sum(1 for _ in store.items()) == 4000
@@ -113,12 +128,12 @@ def values_on_disk(store: Path) -> int:
 def test_deletes_free_their_space(tmp_path: Path) -> None:
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
     for n in range(20):
-        store.write([(b"%d-%d" % (n, i), random.randbytes(10_000)) for i in range(100)], offset=n)
+        store.write([(b"%d-%d" % (n, i), random.randbytes(10_000)) for i in range(100)], Position(n, NOW))
     store.close()
     full = values_on_disk(tmp_path / "s")
     store = open_store(tmp_path / "s", IDENTITY, MEMORY)
     for n in range(20):
-        store.write([(b"%d-%d" % (n, i), None) for i in range(100)], offset=20 + n)
+        store.write([(b"%d-%d" % (n, i), None) for i in range(100)], Position(20 + n, NOW))
     store.compact()
     store.close()
     left = values_on_disk(tmp_path / "s")
@@ -143,7 +158,7 @@ def test_staged_reads_are_those_of_a_dictionary_and_only_settling_writes(
         else:
             truth[key] = value
         if settle:
-            staged.settle(offset)
+            staged.settle(Position(offset, NOW))
             settled = dict(truth)
         assert dict(staged.items()) == truth
         assert all(staged.get(key) == truth.get(key) for key in (b"a", b"b", b"c"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cauce.errors import StoreCorrupt
-from tables.store import Identity, PartitionStore, StoreMemory, open_store
+from tables.store import Identity, PartitionStore, Position, StoreMemory, open_store
 
 IDENTITY = Identity("cluster", "changelog", "id", 0)
 
@@ -15,7 +15,7 @@ IDENTITY = Identity("cluster", "changelog", "id", 0)
 def damaged_store(path: Path, memory: StoreMemory) -> PartitionStore:
     """It opens: what is broken is a block of values."""
     store = open_store(path, IDENTITY, memory)
-    store.write([(b"%d" % number, os.urandom(100)) for number in range(2000)], offset=7)
+    store.write([(b"%d" % number, os.urandom(100)) for number in range(2000)], Position(7, 0.0))
     store.close()
     open_store(path, IDENTITY, memory).close()  # moves the values from the log of the store into a file of blocks
     largest = max(path.glob("*.sst"), key=lambda file: file.stat().st_size)

@@ -96,6 +96,11 @@ def test_retry_after_may_be_a_date() -> None:
     assert _seconds("Wed, 21 Oct 2099 07:28:00 GMT") > 1e9
 
 
+def test_a_date_to_wait_for_is_by_the_clock_of_who_answered() -> None:
+    assert _seconds("Wed, 21 Oct 2099 07:28:05 GMT", "Wed, 21 Oct 2099 07:28:00 GMT") == 5
+    assert _seconds("Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2099 07:28:05 GMT") == 0
+
+
 @given(content=st.binary(min_size=1, max_size=300), offset=st.integers(0, 300), length=st.integers(0, 300))
 def test_a_source_reads_like_a_slice(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, offset: int, length: int

@@ -23,7 +23,7 @@ RECORDS: list[tuple[str, Message]] = [
 
 
 async def read(records: list[tuple[str, Message]]) -> Client | None:
-    view = View(Settings.load(bootstrap="127.0.0.1:1"))
+    view = View(Settings.load(bootstrap="127.0.0.1:1"), lambda: NOW)
     for offset, (topic, message) in enumerate(records):
         key = f"{ADA}/{message.upload_id}" if isinstance(message, Upload) else ADA
         view._apply(Seen(topic, 0, offset, key, b"", NOW), message)
@@ -75,7 +75,7 @@ def test_a_tombstone_of_no_upload_renews_an_empty_session_and_brings_none_back()
 
 def test_nothing_is_kept_of_a_session_that_has_ended() -> None:
     async def ended() -> dict[ClientId, Client]:
-        view = View(Settings.load(bootstrap="127.0.0.1:1"))
+        view = View(Settings.load(bootstrap="127.0.0.1:1"), lambda: NOW)
         view._complete = True
         view._apply(Seen("answers", 0, 0, ADA, b"", NOW), RECORDS[2][1])
         view._drop_strays()
