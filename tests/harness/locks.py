@@ -1,5 +1,6 @@
 """A broker behind locks: TLS and SASL on the listener for everybody else, and who may do what."""
 
+import re
 import shlex
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -112,7 +113,7 @@ def acls(words: list[str]) -> Iterator[AclBinding]:
         for name in given[resource.replace("-", "_")]:
             for principal in given["allow_principal"]:
                 for operation in given["operation"]:
-                    allowed = AclOperation[operation.upper()]
+                    allowed = AclOperation[re.sub("(?<=[a-z])(?=[A-Z])", "_", operation).upper()]
                     yield AclBinding(kind, name, pattern, principal, "*", allowed, AclPermissionType.ALLOW)
 
 

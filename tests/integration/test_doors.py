@@ -14,6 +14,13 @@ from pathlib import Path
 import httpx
 import pytest
 from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from cauce.settings import Settings
 from infra.cluster import Cluster
@@ -60,6 +67,7 @@ class House:
     certificates: Certificates
     ports: Ports
     bootstrap: str
+    administrators: str  # the listener at which everything is allowed
 
     def settings(self, user: str) -> dict[str, str]:
         own = {"CAUCE_TOPIC_PREFIX": "cauce-", "CAUCE_PARTITIONS": "2", "CAUCE_HOME": str(self.folder)}
@@ -83,7 +91,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         folder / "kafka", brokers=1, heap="256m", more=lambda node: locked(node, secure_port, certificates)
     ) as cluster:
         grant_as_written(ROOT / "docs" / "security.md", cluster.bootstrap)
-        yield House(folder, certificates, ports, f"127.0.0.1:{secure_port}")
+        yield House(folder, certificates, ports, f"127.0.0.1:{secure_port}", cluster.bootstrap)
     ports.release()
 
 
@@ -177,3 +185,22 @@ def test_a_gateway_has_no_right_to_answer_and_a_worker_none_to_open_sessions(
         producer.produce(topic, b"{}", on_delivery=delivered)
         assert producer.flush(30) == 0
         assert told == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+
+
+def stamp(house: House, topic: str, by: str) -> None:
+    change = ConfigEntry("message.timestamp.type", by, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+    admin = AdminClient({"bootstrap.servers": house.administrators})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+def test_who_may_not_alter_a_topic_of_an_older_version_says_what_to_run(house: House, at_work: SecureGateway) -> None:
+    stamp(house, "cauce-uploads", "CreateTime")
+    try:
+        gateway = house.gateway("gateway-after-an-update")
+        gateway.start()
+        assert gateway.wait_for_end(60) == 2
+        said = gateway.log_file.read_text().splitlines()[-1]
+        assert "--entity-name cauce-uploads --add-config message.timestamp.type=LogAppendTime" in said
+    finally:
+        stamp(house, "cauce-uploads", "LogAppendTime")
