@@ -115,7 +115,7 @@ class SharedTime:
         if self.apart_seconds <= APART_SECONDS:
             return ""
         clocks = ", ".join(
-            f"broker {broker} {clock - self._told:+.0f} s" for broker, clock in sorted(self._brokers.items())
+            f"broker {broker} {round(clock - self._told):+d} s" for broker, clock in sorted(self._brokers.items())
         )
         apart = self.apart_seconds
         return f"the brokers' clocks are {apart:.0f} s apart ({clocks}); set them right: until then no session is swept"

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 HOUR = 3600.0
-SOURCE = Path(__file__).with_name("wrong_clock.c")
 
 
 def _libraries() -> Iterator[Path]:
@@ -26,11 +25,11 @@ needs_faketime = pytest.mark.skipif(
 
 
 @cache
-def mended() -> Path:
-    """What libfaketime lacks, compiled once a process."""
-    library = Path(tempfile.mkdtemp(prefix="wrong-clock-")) / "wrong_clock.so"
+def compiled(name: str) -> Path:
+    """A library of ours to be loaded before all others, compiled once a process."""
+    library = Path(tempfile.mkdtemp(prefix="wrong-clock-")) / f"{name}.so"
     compiler = [sys.executable, "-m", "ziglang", "cc", "-shared", "-fPIC", "-O1"]
-    subprocess.run([*compiler, "-o", str(library), str(SOURCE)], check=True)
+    subprocess.run([*compiler, "-o", str(library), str(Path(__file__).with_name(f"{name}.c"))], check=True)
     return library
 
 
@@ -50,10 +49,26 @@ class WrongClock:
     @property
     def variables(self) -> dict[str, str]:
         return {
-            "LD_PRELOAD": f"{mended()} {LIBRARY}",
+            "LD_PRELOAD": f"{compiled('wrong_clock')} {LIBRARY}",
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",
             # one name for each of the versions that are about
             "DONT_FAKE_MONOTONIC": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
+
+
+class BrokerClock:
+    """The same for a broker, without libfaketime, under which a JVM does not get past its start."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        file.write_bytes(bytes(8))
+
+    def jump_to(self, off_seconds: int) -> None:
+        with self._file.open("r+b") as file:  # it is mapped: replaced, nobody would see it
+            file.write(off_seconds.to_bytes(8, sys.byteorder, signed=True))
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"LD_PRELOAD": str(compiled("broker_clock")), "BROKER_CLOCK": str(self._file)}

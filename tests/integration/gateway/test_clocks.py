@@ -12,11 +12,13 @@ from faust.types import TP
 
 from cauce.provision import WantedTopic, ensure_topics
 from cauce.topics import SESSIONS, STAMPED_BY_BROKERS, TOPICS
+from infra.broker import Broker
 from infra.cluster import Cluster
+from infra.ports import Ports
 from infra.processes import wait_until
 from streams.recovery import Changelogs, Restore
 from tables.store import Identity, StoreMemory, open_store
-from tests.harness.clock import HOUR, WrongClock, needs_faketime
+from tests.harness.clock import HOUR, BrokerClock, WrongClock, needs_faketime
 from tests.integration.gateway.conftest import PARTITIONS, NewReplica
 from tests.integration.gateway.reading import Topics, ratings
 from tests.integration.gateway.replica import Replica
@@ -168,3 +170,52 @@ def test_topics_of_an_older_version_are_altered_to_the_brokers_time(
         replica.start()
         replica.wait_ready()
         assert '"topic altered"' not in replica.log_file.read_text()
+
+
+@pytest.mark.strangers
+def test_while_one_broker_of_three_is_off_nobody_sweeps_and_all_say_so_and_work(
+    tmp_path: Path, ports: Ports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = BrokerClock(tmp_path / "clock")
+    told = [f"{name}={value}" for name, value in clock.variables.items()]
+    command = Broker.command
+    monkeypatch.setattr(
+        Broker, "command", lambda broker, java: [*(["env", *told] if broker.id == 2 else []), *command(broker, java)]
+    )
+    with Cluster(tmp_path / "kafka", brokers=3, heap="256m") as cluster:
+        settings = {
+            "CAUCE_BOOTSTRAP": cluster.bootstrap,
+            "CAUCE_PARTITIONS": "6",
+            "CAUCE_HOME": str(tmp_path),
+            "CAUCE_SESSION_TTL_SECONDS": "20",
+        }
+        with (
+            Replica(ports.take(), tmp_path / "gateway-0.log", settings) as one,
+            Replica(ports.take(), tmp_path / "gateway-1.log", settings) as other,
+        ):
+            assert [gauge(each, "cauce_gateway_sweeps") for each in (one, other)] == [1, 1]
+            visit = one.open()
+            clock.jump_to(100)
+
+            def all_say_so() -> bool:
+                pages = [each.page("/readyz") for each in (one, other)]
+                return all(status == 200 and "broker 2 +100 s" in text for status, text in pages)
+
+            wait_until(all_say_so, seconds=40, otherwise="nobody says so")
+            assert [gauge(each, "cauce_gateway_sweeps") for each in (one, other)] == [0, 0]
+            data = ratings(200)
+            late = other.open()
+            assert late.at(one).patch(late.create("ratings.csv", len(data)), 0, data).status_code == 204
+            silent_until = time.monotonic() + 20 + 2 * SWEEP_SECONDS
+            topics = Topics(cluster.bootstrap, "", 6)
+            while time.monotonic() < silent_until:
+                assert visit.client_id in topics.states("sessions"), "swept by a clock that nobody vouches for"
+                time.sleep(1)
+            clock.jump_to(0)
+            wait_until(lambda: one.page("/readyz") == (200, "ready"), seconds=40, otherwise="it does not notice")
+            # what broker 2 stamped meanwhile lives for 100 s more
+            wait_until(
+                lambda: visit.client_id not in topics.states("sessions"),
+                seconds=60,
+                otherwise="nothing is swept any more",
+            )
