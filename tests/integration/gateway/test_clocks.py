@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from faust.types import TP
 
 from cauce.provision import WantedTopic, ensure_topics
+from cauce.tokens import OPERATOR, Tokens
 from cauce.topics import SESSIONS, STAMPED_BY_BROKERS, TOPICS
 from infra.broker import Broker
 from infra.cluster import Cluster
@@ -21,7 +22,7 @@ from tables.store import Identity, StoreMemory, open_store
 from tests.harness.clock import HOUR, BrokerClock, WrongClock, needs_faketime
 from tests.integration.gateway.conftest import PARTITIONS, NewReplica
 from tests.integration.gateway.reading import Topics, ratings
-from tests.integration.gateway.replica import Replica
+from tests.integration.gateway.replica import SECRET, Replica
 
 pytestmark = pytest.mark.kafka
 MINUTE = 60.0
@@ -70,6 +71,8 @@ def test_gateways_hours_off_say_so_and_serve_each_others_sessions(new_replica: N
         ticket = visit.ask("POST", "answers/movies-q1/ticket").json()["href"]
         for at in (right, ahead, behind):
             assert httpx.get(at.url + ticket).status_code == 409, "the ticket is good, the answer is not there yet"
+    operator = {"Authorization": f"Bearer {Tokens(SECRET.encode()).issue(OPERATOR, time.time() + 60)}"}
+    assert {httpx.get(f"{at.url}/sessions", headers=operator).status_code for at in (right, ahead, behind)} == {200}
     clocks["ahead"].jump_to(0)
     wait_until(lambda: ahead.ready, seconds=30, otherwise="right again, and it does not notice")
     clocks["ahead"].jump_to(-20 * HOUR)
