@@ -6,6 +6,7 @@
 import ctypes
 import gc
 import os
+import resource
 import socket
 import threading
 from typing import Final
@@ -17,6 +18,7 @@ COLLECT_EVERY: Final = (20_000, 20, 20)  # allocations; 700, 10, 10 by default
 EXIT_CONFIG: Final = 2
 EXIT_FAILED: Final = 70  # EX_SOFTWARE: restart me, I go on from the last commit
 STUCK: Final = "no commit for"  # how /readyz of a worker begins that makes no progress: supervisors read it
+MOST_FILES: Final = 1 << 16  # one address can open so many connections to one port
 STOPPING_SECONDS: Final = 9.0  # supervisors and orchestrators kill after ten
 
 
@@ -36,6 +38,17 @@ def save_memory() -> None:
     # a fifteenth of a worker's time. What was imported by now stays for good, and is not looked at again.
     gc.set_threshold(*COLLECT_EVERY)
     gc.freeze()
+
+
+def raise_open_files() -> int:
+    """Asks for as many open files as the operator allows, since shells and init systems give 1,024 to begin with.
+    Returns how many there may be now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return MOST_FILES if soft == resource.RLIM_INFINITY else soft
 
 
 def exit_code(error: BaseException) -> int:

@@ -57,6 +57,13 @@ class Settings(BaseSettings):
 
     gateway_host: str = Field("127.0.0.1", description="where a gateway listens")
     gateway_port: int = Field(8080, ge=1, le=65535, description="the same; every gateway of a machine needs its own")
+    gateway_health_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="/livez, /readyz and /metrics here, too, by HTTP; unset: only on the port above",
+    )
+    gateway_connections: int = Field(4000, ge=1, description="at once, per gateway; more wait until others have gone")
     secret: SecretStr | None = Field(
         None, min_length=16, description="signs the tokens of sessions; the same for every gateway, and kept"
     )

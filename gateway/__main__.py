@@ -6,17 +6,31 @@ import logging.config
 import signal
 import ssl
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 from fastapi import FastAPI
-from granian.constants import HTTPModes, Interfaces
 from granian.server.embed import Server
 
 from cauce import logs, tracing
 from cauce.errors import CauceError, ConfigError
-from cauce.process import EXIT_FAILED, STOPPING_SECONDS, end_within, exit_code, refuse_taken_port, save_memory
+from cauce.process import (
+    EXIT_FAILED,
+    STOPPING_SECONDS,
+    end_within,
+    exit_code,
+    raise_open_files,
+    refuse_taken_port,
+    save_memory,
+)
 from cauce.settings import Settings
-from gateway.app import build
+from gateway.app import build, build_health
+from gateway.connections import (
+    HEALTH_CONNECTIONS,
+    connections_within,
+    end_when_files_run_out,
+    new_server,
+)
 
 log = logging.getLogger("gateway")
 
@@ -58,34 +72,48 @@ def tls(settings: Settings) -> dict[str, Any]:
 
 
 async def serve(settings: Settings) -> None:
-    refuse_taken_port(settings.gateway_host, settings.gateway_port, "CAUCE_GATEWAY_PORT")
+    host, port, health_port = settings.gateway_host, settings.gateway_port, settings.gateway_health_port
+    refuse_taken_port(host, port, "CAUCE_GATEWAY_PORT")
+    connections = connections_within(raise_open_files(), settings.gateway_connections, settings.live_uploads)
     app = build(settings)
-    server = Server(
-        app,
-        address=settings.gateway_host,
-        port=settings.gateway_port,
-        interface=Interfaces.ASGINL,  # start-up is ours: its errors are to be seen, and to have an exit code
-        http=HTTPModes.http1,  # with TLS, browsers would choose 2, and what we know of slow clients was tried on 1.1
-        websockets=False,
-        log_dictconfig=logs.dict_config(settings.log_level) | {"loggers": GRANIAN},
-        **tls(settings),
-    )
+    log_config = logs.dict_config(settings.log_level) | {"loggers": GRANIAN}
+    servers = [new_server(app, host, port, connections, log_dictconfig=log_config, **tls(settings))]
+    if health_port is not None:
+        refuse_taken_port(host, health_port, "CAUCE_GATEWAY_HEALTH_PORT")
+        if health_port == port:  # the kernel would share the connections out between the two
+            raise ConfigError(f"CAUCE_GATEWAY_HEALTH_PORT is {port}, as CAUCE_GATEWAY_PORT; set another, or none")
+        health = build_health(app)
+        servers.append(new_server(health, host, health_port, HEALTH_CONNECTIONS, log_dictconfig=log_config))
+    end_when_files_run_out()
     async with app.router.lifespan_context(app):
-        stop_on_signals(app, server)
-        await server.serve()
+        stop_on_signals(app, servers)
+        await run(servers)
     tracing.flush()
     log.info("gateway stopped")
 
 
-def stop_on_signals(app: FastAPI, server: Server) -> None:
-    def stop() -> None:
+async def run(servers: Sequence[Server]) -> None:
+    """Serves until one of them ends, which ends the others."""
+    tasks = [asyncio.create_task(server.serve()) for server in servers]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    stop(servers)
+    await asyncio.gather(*tasks)
+
+
+def stop(servers: Sequence[Server]) -> None:
+    for server in servers:
+        server.stop()  # type: ignore[no-untyped-call]
+
+
+def stop_on_signals(app: FastAPI, servers: Sequence[Server]) -> None:
+    def stop_in_time() -> None:
         log.info("gateway stopping")
         end_within(STOPPING_SECONDS, EXIT_FAILED)
         app.state.stopping.set()
-        server.stop()  # type: ignore[no-untyped-call]
+        stop(servers)
 
     for sign in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(sign, stop)
+        asyncio.get_running_loop().add_signal_handler(sign, stop_in_time)
 
 
 if __name__ == "__main__":

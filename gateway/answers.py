@@ -102,8 +102,10 @@ class Answers:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._streams = asyncio.Semaphore(STREAMS)
-        self._downloads = AtOnce(STREAMS_OF_ONE, "downloads")
-        self._listeners = AtOnce(LISTENERS, "event streams")
+        self._downloads = AtOnce(STREAMS_OF_ONE, "downloads of a session")
+        self._listeners = AtOnce(LISTENERS, "event streams of a session")
+        most = max(1, shared.settings.gateway_connections // 2)
+        self._all_listeners = AtOnce(most, "event streams of this gateway (half of CAUCE_GATEWAY_CONNECTIONS)")
 
     async def find(self, client_id: ClientId, name: str) -> AnswerPlaces:
         """Returns where the answer is, or raises why there is none."""
@@ -147,8 +149,10 @@ class Answers:
     async def events(self, client_id: ClientId) -> Stream:
         """What is, then every change; ends with the session or the gateway."""
         await self._shared.client(client_id)
-        held = contextlib.AsyncExitStack()
-        held.enter_context(self._listeners.one(client_id))
+        async with contextlib.AsyncExitStack() as holding:
+            holding.enter_context(self._listeners.one(client_id))
+            holding.enter_context(self._all_listeners.one("all"))
+            held = holding.pop_all()
         no_store = {"Cache-Control": "no-store"}
         return Stream(self._events(client_id), held, media_type="text/event-stream", headers=no_store)
 

@@ -23,6 +23,7 @@ from gateway.answers import Answers, Stream
 from gateway.callers import FOR_THE_OPERATOR, Caller, Reader, SessionInPath, TusCaller
 from gateway.clock import SharedTime, Ticks, keep_time
 from gateway.conditions import is_at_hand, range_wanted
+from gateway.connections import open_connections
 from gateway.cors import Cors
 from gateway.hazards import Hazards
 from gateway.limits import Rates
@@ -279,6 +280,7 @@ async def patch_upload(request: Request, client_id: TusCaller, upload_id: str) -
     tus.refuse_encoded(request.headers)
     offset = tus.number(request.headers, "Upload-Offset")
     size = tus.number(request.headers, "Content-Length") if "content-length" in request.headers else None
+    tus.refuse_trailers(request.headers)
     checksum = tus.checksum(request.headers)
     if checksum is not None and size is not None and size > tus.CHECKSUMMED_BYTES:
         raise Problem(413, "too-big", f"with a checksum at most {tus.CHECKSUMMED_BYTES} bytes are taken at once")
@@ -347,7 +349,7 @@ def build(settings: Settings) -> FastAPI:
     )
     app.state.stopping = asyncio.Event()
     app.state.site = Site(settings)
-    for each in (router, pages.router, site.router, overview.router):
+    for each in (router, pages.health, pages.router, site.router, overview.router):
         app.include_router(each)
     problems.install(app)
     app.add_middleware(HeadAsGet)
@@ -355,6 +357,15 @@ def build(settings: Settings) -> FastAPI:
     # A page of any gateway goes on here when that one is lost.
     app.add_middleware(Cors, origins=(*settings.gateways, *settings.cors_origins))
     return app
+
+
+def build_health(app: FastAPI) -> FastAPI:
+    """Returns the pages that supervisors ask, for a port of their own: it answers when all connections are taken."""
+    health = FastAPI(title="Cauce health", openapi_url=None, docs_url=None, redoc_url=None)
+    health.state = app.state
+    health.include_router(pages.health)
+    problems.install(health)
+    return health
 
 
 @contextlib.asynccontextmanager
@@ -367,6 +378,8 @@ async def running(app: FastAPI, shared: Shared) -> AsyncIterator[None]:
     app.state.overview = Overview(shared, lookout)
     shared.metrics.now("cauce_lso_stalls", "partitions where a transaction hangs", lambda: len(lookout.seen.stalls))
     shared.metrics.now("cauce_lso_stall_seconds", "the longest of them", lookout.longest_stall)
+    port = shared.settings.gateway_port
+    shared.metrics.now("cauce_gateway_connections", "of clients, open now", lambda: open_connections(port))
     shared.metrics.now("cauce_gateway_sessions", "known here", lambda: shared.view.sessions)
     shared.metrics.now("cauce_gateway_live_uploads", "with a producer here", lambda: shared.seats.live)
     shared.metrics.now("cauce_gateway_ready", "1 when /readyz says so", lambda: not shared.why_not_ready())

@@ -19,7 +19,7 @@ class Ending(Enum):
 
     OPEN = "open"
     WHOLE = "whole"  # all of it came
-    CUT = "cut"  # the client is gone
+    CUT = "cut"  # the client is gone, or what it sends is no HTTP: granian tells both alike
     SLOW = "slow"  # fewer bytes than the floor asks for
     GIVE_WAY = "give way"  # another request wants the upload
     STOPPING = "stopping"  # this gateway ends

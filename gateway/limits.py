@@ -70,7 +70,7 @@ class AtOnce:
     @contextlib.contextmanager
     def one(self, key: Hashable) -> Iterator[None]:
         if self._now[key] >= self._most:
-            raise later(429, "too-often", f"{self._most} {self._what} of a session are open; close one, or wait")
+            raise later(429, "too-often", f"{self._most} {self._what} are open; close one, or wait")
         self._now[key] += 1
         try:
             yield

@@ -11,6 +11,7 @@ from gateway.problems import TITLES
 from gateway.shared import Shared
 
 router = APIRouter()
+health = APIRouter()  # answered on CAUCE_GATEWAY_HEALTH_PORT, too
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Cauce</title>
 <style>body{{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}}code{{font-size:.95em}}
@@ -20,12 +21,12 @@ td,th{{text-align:left;vertical-align:top;padding:.2rem 1rem .2rem 0}}</style>
 <h2>Problems</h2><table>{problems}</table></html>"""
 
 
-@router.get("/livez", summary="the event loop turns", response_class=PlainTextResponse)
+@health.get("/livez", summary="the event loop turns", response_class=PlainTextResponse)
 async def livez() -> PlainTextResponse:
     return PlainTextResponse("alive")
 
 
-@router.get(
+@health.get(
     "/readyz",
     summary="Kafka is there, all sessions are known, our clock is right; 503 says what is missing",
     response_class=PlainTextResponse,
@@ -39,7 +40,7 @@ async def readyz(request: Request) -> PlainTextResponse:
     return PlainTextResponse(f"ready; {trouble}" if trouble else "ready")
 
 
-@router.get("/metrics", summary="for Prometheus", response_class=Response, responses={200: schema.body("text/plain")})
+@health.get("/metrics", summary="for Prometheus", response_class=Response, responses={200: schema.body("text/plain")})
 async def metrics(request: Request) -> Response:
     shared: Shared = request.app.state.shared
     return Response(shared.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

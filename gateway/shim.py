@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cauce import tracing
 from gateway import problems, tus
+from gateway.connections import KEEP_ALIVE_SECONDS
 from gateway.metrics import Metrics
 from gateway.problems import Problem
 
@@ -52,8 +53,10 @@ class Shim:
             if message["type"] == "http.response.start":
                 is_answered = True
                 self._metrics.answered(scope["method"], message["status"])
+                headers = MutableHeaders(scope=message)
+                headers["Keep-Alive"] = f"timeout={KEEP_ALIVE_SECONDS}"
                 if is_tus:
-                    MutableHeaders(scope=message)["Tus-Resumable"] = tus.VERSION
+                    headers["Tus-Resumable"] = tus.VERSION
             try:
                 async with asyncio.timeout(TAKE_SECONDS):
                     await send(message)

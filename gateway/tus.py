@@ -222,6 +222,14 @@ def which_file(dataset: Dataset, given: Mapping[str, str]) -> tuple[File, str]:
     return kinds[kind], name
 
 
+def refuse_trailers(headers: Headers) -> None:
+    """Refuses what would come after the body: granian hands no trailer on, and tus wants them announced."""
+    names = [name.strip() for line in headers.getlist("trailer") for name in line.split(",")]
+    if ours := [name for name in names if name.lower().startswith("upload-")]:
+        detail = f"Trailer: {shown(ours[0])}: checksum-trailer is not spoken; send Upload-Checksum before the body"
+        raise Problem(400, "bad-request", detail)
+
+
 def checksum(headers: Headers) -> Checksum | None:
     given = headers.get("upload-checksum")
     if given is None:

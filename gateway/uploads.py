@@ -477,12 +477,17 @@ async def whole(body: Body, checksum: Checksum, progress: Upload) -> bytes:
     if body.ending is Ending.WHOLE:
         checksum.check(data)
         return data
-    ended(progress, body.ending)
-    raise Problem(400, "bad-request", "the body was cut off; nothing was taken", offset=progress.offset)
+    if body.ending is not Ending.CUT:
+        ended(progress, body.ending)
+    detail = "the body broke off, or its chunks are malformed; nothing was taken"
+    raise Problem(400, "bad-request", detail, offset=progress.offset)
 
 
 def ended(progress: Upload, ending: Ending) -> Upload:
     """What to answer: the new progress, or why it is not what the client hoped for."""
+    if ending is Ending.CUT:  # also where the file is whole: the client cannot know what we took its bytes for
+        detail = "the body broke off, or its chunks are malformed; HEAD says what was kept, resume there"
+        raise Problem(400, "bad-request", detail, offset=progress.offset)
     if progress.complete:
         return progress
     match ending:
@@ -496,5 +501,5 @@ def ended(progress: Upload, ending: Ending) -> Upload:
         case Ending.STOPPING:
             detail = "this gateway is stopping; go on at another one, or here in a moment"
             raise later(503, "stopping", detail, offset=progress.offset)
-        case Ending.OPEN | Ending.WHOLE | Ending.CUT:
+        case Ending.OPEN | Ending.WHOLE:
             return progress

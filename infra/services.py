@@ -66,7 +66,10 @@ class Plan:
         shape, take = self.shape, self._ports.take
         brokers = [Record("broker", broker.id, broker.port) for broker in self.cluster.brokers]
         workers = [Record("worker", index, take()) for index in range(shape.workers)]
-        gateways = [Record("gateway", index, take(FIRST_GATEWAY_PORT + index)) for index in range(shape.gateways)]
+        gateways = [
+            Record("gateway", index, take(FIRST_GATEWAY_PORT + index), health_port=take())
+            for index in range(shape.gateways)
+        ]
         supervisors = [Record("supervisor", index, take()) for index in range(shape.supervisors)]
         self._records = [*brokers, *workers, *gateways, *supervisors]
         return self._records
@@ -78,9 +81,11 @@ class Plan:
         for record in records:
             if record.role != "broker":
                 self._ports.hold(record.port)
+            if record.health_port is not None:
+                self._ports.hold(record.health_port)
 
     def slot(self, record: Record) -> Slot:
-        return Slot(self.home, record.role, record.index, record.port, self._order(record))
+        return Slot(self.home, record.role, record.index, record.asked_port, self._order(record))
 
     def spare(self, record: Record) -> Slot:
         """Of a worker: in waiting for its slot."""
@@ -113,6 +118,8 @@ class Plan:
             "CAUCE_GATEWAYS": self._urls("gateway"),
             "CAUCE_SUPERVISORS": self._urls("supervisor"),
         }
+        if record.health_port is not None:
+            own["CAUCE_GATEWAY_HEALTH_PORT"] = str(record.health_port)
         log_file = self.home / "gateways" / f"gateway-{record.index}.log"
         return Order(gateway_command(), self.environment(own), Path.cwd(), log_file)
 

@@ -74,12 +74,16 @@ class Member:
         return self.record.port
 
     @property
+    def asked_port(self) -> int:
+        return self.record.asked_port
+
+    @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
     @property
     def slot(self) -> Slot:
-        return Slot(self.home, self.role, self.index, self.port)
+        return Slot(self.home, self.role, self.index, self.asked_port)
 
     @property
     def process(self) -> Process | None:
@@ -89,12 +93,13 @@ class Member:
     def state(self) -> State:
         """A broker or a supervisor is ready when its port answers; the others say so themselves."""
         state = self.slot.state
-        is_service = self.role in {"worker", "gateway"}
-        return State.STARTING if state is State.READY and is_service and page(self.port, "/readyz")[0] != 200 else state
+        if state is not State.READY or self.role not in {"worker", "gateway"}:
+            return state
+        return state if page(self.asked_port, "/readyz")[0] == 200 else State.STARTING
 
     def told(self) -> dict[str, float]:
         """What it tells Prometheus; nothing of a broker or a supervisor."""
-        return gauges(self.port) if self.role in {"worker", "gateway"} else {}
+        return gauges(self.asked_port) if self.role in {"worker", "gateway"} else {}
 
     def row(self, told: Mapping[str, float] | None = None) -> dict[str, Any]:
         """What it tells Prometheus is asked for here, unless somebody has."""

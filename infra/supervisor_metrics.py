@@ -3,8 +3,10 @@
 Invariant: /overview is for who has the home's secret; what is on /metrics, anybody on this machine may know.
 """
 
+import contextlib
 import functools
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -24,6 +26,8 @@ from infra.overview import overview
 from infra.services import secret_of
 from infra.state import Running
 
+MOST_CONNECTIONS: Final = 128  # a thread each
+CONNECTION_SECONDS: Final = 15.0  # a look at a cluster where every process hangs takes about four
 FRESH_SECONDS: Final = 0.9  # gateways ask about once a second each; a look costs every process two requests
 
 
@@ -81,7 +85,41 @@ class Pages:
 
 
 class Threads(ThreadingMixIn, WSGIServer):
+    """A thread for each connection; of too many the oldest goes, and none stays long. Who has just come is served."""
+
     daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._since: dict[socket.socket, float] = {}  # oldest first
+        self._lock = threading.Lock()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._since[request] = time.monotonic()
+        self._end_the_oldest()
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Called by the server twice a second, and after each connection."""
+        super().service_actions()
+        self._end_the_oldest()
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._since.pop(request, None)
+        super().shutdown_request(request)
+
+    def _end_the_oldest(self) -> None:
+        with self._lock:
+            too_many = len(self._since) - MOST_CONNECTIONS
+            overdue = time.monotonic() - CONNECTION_SECONDS
+            for place, (request, since) in enumerate(self._since.items()):
+                if place >= too_many and since > overdue:
+                    return
+                with contextlib.suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)  # its thread sees the end, and forgets it
 
 
 class Silent(WSGIRequestHandler):

@@ -40,6 +40,12 @@ class Record:
     quick_falls: int = 0
     given_up: bool = False
     note: str | None = None
+    health_port: int | None = None  # of a gateway: its own port may have all the connections that it takes
+
+    @property
+    def asked_port(self) -> int:
+        """Where it says how it is."""
+        return self.health_port or self.port
 
 
 class Tended:

@@ -8,7 +8,7 @@ from typing import Any
 import faust
 
 from cauce.errors import CauceError
-from cauce.process import EXIT_FAILED, STOPPING_SECONDS, end_within, exit_code, save_memory
+from cauce.process import EXIT_FAILED, STOPPING_SECONDS, end_within, exit_code, raise_open_files, save_memory
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ class PlainWorker(faust.Worker):
 
     async def start(self) -> None:
         save_memory()
+        raise_open_files()
         try:
             await super().start()
         except Exception as error:
