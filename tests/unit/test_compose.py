@@ -85,7 +85,7 @@ def test_prometheus_asks_every_worker_and_every_gateway() -> None:
     asked = {job["job_name"]: job["static_configs"][0]["targets"] for job in config["scrape_configs"]}
     assert asked == {
         "workers": [f"{name}:{environment(name)['CAUCE_WORKER_PORT']}" for name in WORKERS],
-        "gateways": [f"{name}:{environment(name)['CAUCE_GATEWAY_PORT']}" for name in GATEWAYS],
+        "gateways": [f"{name}:{environment(name)['CAUCE_GATEWAY_HEALTH_PORT']}" for name in GATEWAYS],
     }
 
 
@@ -110,7 +110,8 @@ def test_gateways_understand_their_settings_and_share_a_secret(monkeypatch: pyte
         assert settings.bootstrap == worker_settings(WORKERS[0], monkeypatch).bootstrap
         assert service["ports"] == [f"127.0.0.1:{settings.gateway_port}:{settings.gateway_port}"]
         assert service["command"] == ["python", "-m", "gateway"]
-        assert "CAUCE_GATEWAY_PORT" in service["healthcheck"]["test"][-1]
+        assert "CAUCE_GATEWAY_HEALTH_PORT" in service["healthcheck"]["test"][-1]
+        assert settings.gateway_health_port not in {None, settings.gateway_port}
         assert "volumes" not in service, "a gateway keeps nothing"
 
 

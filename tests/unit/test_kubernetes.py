@@ -76,8 +76,9 @@ def test_every_variable_is_a_setting_and_its_value_is_understood(role: str, monk
         monkeypatch.setenv(name, value)
     settings = Settings.load()
     assert settings.kafka_client()["sasl.username"] == role
-    port = settings.worker_port if role == "worker" else settings.gateway_port
-    assert [each["containerPort"] for each in container(role)["ports"]] == [port]
+    ports = [settings.worker_port] if role == "worker" else [settings.gateway_port, settings.gateway_health_port]
+    assert [each["containerPort"] for each in container(role)["ports"]] == ports
+    assert pod(role)["metadata"]["annotations"]["prometheus.io/port"] == str(ports[-1])
 
 
 def test_a_worker_is_known_by_the_name_of_its_pod_and_keeps_its_folder() -> None:
@@ -91,7 +92,7 @@ def test_a_worker_is_known_by_the_name_of_its_pod_and_keeps_its_folder() -> None
 @pytest.mark.parametrize("role", PODS)
 def test_probes_ask_the_pages_of_that_name_and_a_stop_may_take_its_time(role: str) -> None:
     ours = container(role)
-    (port,) = (each["name"] for each in ours["ports"])
+    *_, port = (each["name"] for each in ours["ports"])  # a gateway's last one is for health alone
     assert ours["livenessProbe"]["httpGet"] == ours["startupProbe"]["httpGet"] == {"path": "/livez", "port": port}
     assert ours["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": port}
     first = int(ours["lifecycle"]["preStop"]["exec"]["command"][1]) if "lifecycle" in ours else 0

@@ -100,7 +100,7 @@ def test_who_has_not_asked_for_a_while_is_forgotten_and_who_has_is_not() -> None
 
 
 def test_so_many_at_once_and_again_when_one_has_ended() -> None:
-    downloads = AtOnce(2, "downloads")
+    downloads = AtOnce(2, "downloads of a session")
     refused = pytest.raises(Problem, match="2 downloads of a session are open")
     with downloads.one("ada"), downloads.one("ada"), downloads.one("bob"), refused, downloads.one("ada"):
         pass
