@@ -177,7 +177,7 @@ def test_the_promised_metrics_are_those_that_are_served_and_the_dashboard_uses_n
     served = {name for text in texts for name in names_in(text)}
     document = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     promised = set(re.findall(r"^\| .*", document, re.MULTILINE))
-    promised = {name for line in promised for name in re.findall(r"`(cauce_\w+)`", line)}
+    promised = {name for line in promised for name in re.findall(r"`((?:cauce|process)_\w+)`", line)}
     assert served - {"cauce_gateway_failures_total"} == promised - {"cauce_gateway_failures_total"}  # none has failed
     dashboard = json.loads((ROOT / "infra/grafana/dashboards/cauce.json").read_text(encoding="utf-8"))
     exprs = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
