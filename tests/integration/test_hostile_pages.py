@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import resource
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -107,3 +111,31 @@ def test_a_real_worker_has_its_descriptors_for_itself(kafka: Cluster, prefix: st
                 files = len(os.listdir(f"/proc/{worker.pid}/fd"))  # noqa: PTH208 names will do
                 assert files < 300, "of these it has about 70 at rest"
         assert worker.stop() == 0
+
+
+@pytest.mark.kafka
+@pytest.mark.strangers
+def test_a_gateway_without_a_free_connection_is_ready_to_its_supervisor_and_not_restarted(tmp_path: Path) -> None:
+    home, limit = str(tmp_path / "home"), 32
+
+    def cauce(*arguments: str) -> str:
+        environment = {**os.environ, "CAUCE_GATEWAY_CONNECTIONS": str(limit)}
+        command = [sys.executable, "-m", "infra", *arguments, "--home", home]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True).stdout
+
+    def gateway() -> dict[str, Any]:
+        (row,) = [row for row in json.loads(cauce("status", "--json"))["processes"] if row["role"] == "gateway"]
+        return dict(row)
+
+    try:
+        cauce("up", "--brokers", "1", "--workers", "0", "--gateways", "1", "--detach")
+        before = gateway()
+        port = int(before["address"].rpartition(":")[2])
+        for _ in range(3):  # longer than a supervisor waits for one that does not answer
+            with silent(port, limit + 10):
+                time.sleep(6)
+                assert page(port, "/livez", 0.5)[0] == 0, "this test would say nothing"
+                assert gateway() == before
+        assert page(port, "/livez") == (200, "alive")
+    finally:
+        cauce("down")
