@@ -42,7 +42,9 @@ def test_all_of_a_session_is_known_whatever_is_read_first(order: tuple[int, ...]
 
 def test_an_empty_session_ends_soon_and_one_with_an_upload_does_not() -> None:
     async def ends(records: list[tuple[str, Message]], complete: bool) -> float:
-        view = View(Settings.load(bootstrap="127.0.0.1:1", session_ttl_seconds=3600, empty_session_seconds=300))
+        view = View(
+            Settings.load(bootstrap="127.0.0.1:1", session_ttl_seconds=3600, empty_session_seconds=300), lambda: NOW
+        )
         view._complete = complete
         for offset, (topic, message) in enumerate(records):
             key = f"{ADA}/{message.upload_id}" if isinstance(message, Upload) else ADA
@@ -59,7 +61,7 @@ def test_an_empty_session_ends_soon_and_one_with_an_upload_does_not() -> None:
 
 def test_a_tombstone_of_no_upload_renews_an_empty_session_and_brings_none_back() -> None:
     async def read_late(session: Session | None) -> list[float]:
-        view = View(Settings.load(bootstrap="127.0.0.1:1", empty_session_seconds=300))
+        view = View(Settings.load(bootstrap="127.0.0.1:1", empty_session_seconds=300), lambda: NOW)
         view._complete = True
         if session is not None:
             view._apply(Seen("sessions", 0, 0, ADA, b"", NOW), session)
