@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from infra.cluster import Cluster
+from infra.ports import Ports
 from infra.processes import wait_until
-from tests.integration.gateway.conftest import NewReplica
+from tests.integration.gateway.conftest import PARTITIONS, NewReplica
 from tests.integration.gateway.reading import Topics, expected, ratings, same_rows
 from tests.integration.gateway.replica import BYTES, TUS, Replica, Visit
 
@@ -93,9 +95,22 @@ def resume_beside_an_old_patch(first: Replica, here: Replica, become: Callable[[
         old.close()
 
 
-@pytest.fixture
-def two(new_replica: NewReplica) -> Iterator[tuple[Replica, Replica]]:
-    with new_replica() as first, new_replica() as second:
+@pytest.fixture(scope="module")
+def two(
+    broker: Cluster, ports: Ports, tmp_path_factory: pytest.TempPathFactory, shared_prefix: str
+) -> Iterator[tuple[Replica, Replica]]:
+    """Two gateways for all tests of this file; each test has a session of its own."""
+    folder = tmp_path_factory.mktemp("gateways")
+    settings = {
+        "CAUCE_BOOTSTRAP": broker.bootstrap,
+        "CAUCE_TOPIC_PREFIX": shared_prefix,
+        "CAUCE_PARTITIONS": str(PARTITIONS),
+        "CAUCE_HOME": str(folder),
+    }
+    with (
+        Replica(ports.take(), folder / "first.log", settings) as first,
+        Replica(ports.take(), folder / "second.log", settings) as second,
+    ):
         yield first, second
 
 
@@ -203,26 +218,26 @@ def seconds_beside_heads(
     return alone_seconds, seconds
 
 
-def test_an_upload_ends_beside_ten_heads_a_second(two: tuple[Replica, Replica], topics: Topics) -> None:
-    alone, beside = seconds_beside_heads(topics, two[:1], two, ratings(120_000))
+def test_an_upload_ends_beside_ten_heads_a_second(two: tuple[Replica, Replica], shared_topics: Topics) -> None:
+    alone, beside = seconds_beside_heads(shared_topics, two[:1], two, ratings(120_000))
     assert beside < 3 * alone
 
 
 @pytest.mark.strangers
 @pytest.mark.parametrize("heads_at", [(0,), (1,), (0, 1)], ids=["same", "other", "both"])
 def test_a_longer_upload_ends_beside_ten_heads_a_second(
-    two: tuple[Replica, Replica], topics: Topics, heads_at: tuple[int, ...]
+    two: tuple[Replica, Replica], shared_topics: Topics, heads_at: tuple[int, ...]
 ) -> None:
-    alone, beside = seconds_beside_heads(topics, two[:1], [two[at] for at in heads_at], BIG)
+    alone, beside = seconds_beside_heads(shared_topics, two[:1], [two[at] for at in heads_at], BIG)
     assert beside < 3 * alone
 
 
 @pytest.mark.strangers
 @pytest.mark.parametrize("writers", [(0, 0), (0, 1)], ids=["one gateway", "two gateways"])
 def test_two_writers_of_one_file_get_to_its_end_beside_ten_heads_a_second(
-    two: tuple[Replica, Replica], topics: Topics, writers: tuple[int, ...]
+    two: tuple[Replica, Replica], shared_topics: Topics, writers: tuple[int, ...]
 ) -> None:
-    seconds_beside_heads(topics, [two[at] for at in writers], two, BIG)
+    seconds_beside_heads(shared_topics, [two[at] for at in writers], two, BIG)
 
 
 def test_a_head_needs_no_seat_of_the_live_uploads(new_replica: NewReplica) -> None:
