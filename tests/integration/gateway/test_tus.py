@@ -334,9 +334,8 @@ TUS_JAVA = Recipe(JAVA / "tus.pom.xml", JAVA / "jars.sha256", "tus-java-client 0
 
 
 @pytest.mark.skipif(JAVAC is None, reason="no javac (a JDK, not only a JRE): TUS-JAVA-CLIENT WAS NOT TRIED")
-@pytest.mark.parametrize("leave", [[]])
-def test_the_plain_loop_of_tus_java_client_gets_through(
-    leave: list[str], visit: Visit, shared_topics: Topics, tmp_path: Path
+def test_the_plain_loop_of_tus_java_client_gets_through_and_resumes_at_once(
+    visit: Visit, shared_topics: Topics, tmp_path: Path
 ) -> None:
     """HttpURLConnection knows no PATCH: the loop sends POST, with X-HTTP-Method-Override."""
     data = ratings(20_000)
@@ -346,7 +345,7 @@ def test_the_plain_loop_of_tus_java_client_gets_through(
     compile_ = [str(JAVAC), "-cp", classes, "-d", str(tmp_path), str(JAVA / "Upload.java")]
     subprocess.run(compile_, check=True, timeout=60)
     endpoint, token = f"{visit.url}{visit.path}/uploads", visit.opened["token"]
-    command = [find_java(), "-cp", classes, "Upload", endpoint, token, str(file), *leave]
+    command = [find_java(), "-cp", classes, "Upload", endpoint, token, str(file), str(len(data) // 2)]
     sent = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert sent.returncode == 0, sent.stderr
     assert visit.offset(sent.stdout.strip().removeprefix(visit.url)) == len(data)
