@@ -19,6 +19,7 @@ class FileKind(Model):
     kind: str = Field(examples=["ratings"])
     filename: str = Field(examples=["ratings.csv"])
     columns: list[str]
+    separator: str = Field(description="of the columns, unless an upload names another")
     folder: bool = Field(description="any number of files, each with a name of its own")
     after: list[str] = Field(description="kinds that have to be there first")
 
@@ -151,6 +152,7 @@ class Overview(Model):
     cluster: dict[str, Any] | None = Field(description="as a supervisor tells it")
     why_no_cluster: str
     kafka: KafkaState
+    clocks: str = Field(description="whose clock is wrong; empty where all are right")
     sessions: list[SessionSummary]
     sessions_open: int
 

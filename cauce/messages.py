@@ -137,6 +137,7 @@ class Upload:
     mtime: int | None = None
     fingerprint: str = ""
     separator: str = ""  # of its columns, where it is not the one of its kind of file
+    is_deleted: bool = False  # by its client, when some of it was taken
     answered: tuple[str, ...] = ()  # of a file that its client deleted: the queries that had their answers before
     metadata: str = ""  # the header Upload-Metadata of its creation, told back as it came
 

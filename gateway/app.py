@@ -241,7 +241,7 @@ async def create_upload(request: Request, client_id: TusCaller) -> Response:
                 "Upload-Metadata": schema.header("as it came with the creation", schema.TEXT),
             }
         },
-        **schema.refusals(*schema.OF_AN_UPLOAD, 423),
+        **schema.refusals(*schema.OF_AN_UPLOAD, 410, 423),
     },
     openapi_extra=schema.parameters(schema.TUS_RESUMABLE),
 )
@@ -266,7 +266,7 @@ async def head_upload(request: Request, client_id: TusCaller, upload_id: str) ->
     summary="tus: more bytes of an upload",
     responses={
         204: {"headers": {**schema.OFFSET_ANSWER, **schema.EXPIRES_ANSWER}},
-        **schema.refusals(*schema.OF_AN_UPLOAD, 400, 408, 409, 413, 415, 422, 423, 460),
+        **schema.refusals(*schema.OF_AN_UPLOAD, 400, 408, 409, 410, 413, 415, 422, 423, 460),
     },
     openapi_extra={
         **schema.parameters(schema.TUS_RESUMABLE, schema.UPLOAD_OFFSET, schema.UPLOAD_CHECKSUM, schema.LATER_LENGTH),

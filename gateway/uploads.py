@@ -147,6 +147,7 @@ class Uploads:
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 upload = known(await self._latest(client_id), upload_id)
+            refuse_if_deleted(upload)
             if upload.complete or upload.failed:
                 return upload
         except TimeoutError:  # a dead gateway's transaction is open; to take the upload over ends it
@@ -241,7 +242,7 @@ class Uploads:
             record = self._shared.scribe(session).forget(upload.upload_id)
         elif not upload.failed:
             answered = tuple(name for name, places in client.answers.items() if places.whole)
-            upload = replace(upload, failed=deleted(upload), tail="", answered=answered)
+            upload = replace(upload, failed=deleted(upload), tail="", is_deleted=True, answered=answered)
             record = self._shared.scribe(session).progress(upload)
         else:
             return
@@ -421,6 +422,11 @@ def same(upload: Upload, wanted: Upload) -> Upload:
     raise Problem(409, "taken", detail, file=wanted.name, offset=upload.offset)
 
 
+def refuse_if_deleted(upload: Upload) -> None:
+    if upload.is_deleted:
+        raise Problem(410, "gone", upload.failed, file=upload.name, offset=upload.offset)
+
+
 def deleted(upload: Upload) -> str:
     """Returns what is said of a file that its client deleted when some of it was taken."""
     length = "" if upload.length is None else f" of {upload.length}"
@@ -437,6 +443,7 @@ def writable(
     progress = live.progress
     if progress is None:
         raise no_upload(upload_id)
+    refuse_if_deleted(progress)
     if progress.failed:
         raise Problem(422, "bad-file", f"{progress.failed}; nothing more is taken of this file", file=progress.name)
     if offset != progress.offset:

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from infra.processes import wait_until
 from tests.integration.gateway.conftest import NewReplica
 from tests.integration.gateway.reading import Topics, ratings
 from tests.integration.gateway.replica import TUS, Replica, described
@@ -115,6 +116,8 @@ def test_a_full_house_says_so_before_the_first_byte(new_replica: NewReplica) -> 
     with new_replica(CAUCE_MAX_SESSIONS="2") as replica:
         replica.open(queries=["q1"])
         last = replica.open(queries=["q2"])
+        full = "cauce_gateway_sessions 2.0"
+        wait_until(lambda: full in replica.page("/metrics")[1], seconds=30, otherwise="it counts what it has read")
         answer = httpx.post(f"{replica.url}/sessions", json={"dataset": "movies", "queries": ["q1"]})
         assert "CAUCE_MAX_SESSIONS" in problem(answer, 503, "busy")["detail"]
         assert int(answer.headers["Retry-After"]) >= 1
