@@ -179,6 +179,8 @@ class Intake:
                 raise failure
 
     async def _publish(self, tables: list[pa.Table], progress: Upload) -> None:
+        if self._live.publisher.is_spent:
+            await self._live.renew()
         before, began_at = self._committed, time.monotonic()
         with self._metrics.commit_seconds.time():
             async with self._hazards.working_on(before) if tables else contextlib.nullcontext():

@@ -1,18 +1,21 @@
 """The doorway to Kafka's producer: one transactional id, one holder, and transactions that are open for moments only.
 
-Invariant: a transaction is begun when all of its records are at hand and ends in the same call. So no client, however
-slow, holds back what others have committed; and the progress record goes last, right before the commit.
+Invariants: a transaction is begun when all of its records are at hand and ends in the same call. So no client, however
+slow, holds back what others have committed; and the progress record goes last, right before the commit. Where the
+library may have sent the request of a commit twice, the late one would end the next transaction: so there is none, and
+the id has to be taken over again.
 """
 
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from cauce.errors import BrokerUnavailable, Fenced
-from cauce.kafka import FENCED, PRODUCER, doorway, take_over_id, translated
+from cauce.errors import BrokerUnavailable, Fenced, IllegalMove
+from cauce.kafka import FENCED, PRODUCER, SENT_ONCE_SECONDS, doorway, take_over_id, translated
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +50,8 @@ class Publisher:
 
     def __init__(self, client: Mapping[str, str], transactional_id: str) -> None:
         self.id = transactional_id
+        # The request of the last commit may still be on its way, and would be taken for that of the next.
+        self.is_spent = False
         self._producer = Producer(
             producer_config(client)
             | {"transactional.id": transactional_id, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
@@ -65,6 +70,8 @@ class Publisher:
 
     def publish(self, records: Iterable[Record], last: Iterable[Record]) -> None:
         """One transaction. Returns when all of it is visible; raises when none of it is, or nobody knows yet."""
+        if self.is_spent:
+            raise IllegalMove(f"transaction {self.id}: begun although a request of the last one may be on its way")
         with doorway("begin_transaction", self.id):
             self._producer.begin_transaction()
         try:
@@ -72,8 +79,10 @@ class Publisher:
             self._flush()
             self._send(last)
             self._flush()
+            began_at = time.monotonic()
             with doorway("commit_transaction", self.id):
                 self._producer.commit_transaction(SEND_SECONDS)
+            self.is_spent = time.monotonic() - began_at >= SENT_ONCE_SECONDS
         except Fenced:
             raise
         except BaseException:

@@ -177,6 +177,10 @@ class Sessions:
             # A file of a folder that has ended needs no fence: it is changed by whoever holds the folder.
             open_ones = [upload for upload in members if not known[upload].complete]
             await self._fence_all(client_id, open_ones)
+            if publisher.is_spent:
+                spent = publisher
+                publisher = await asyncio.to_thread(Publisher.take_over, settings.kafka_client(), transactional_id)
+                await asyncio.to_thread(spent.close)
             gone = [*(scribe.forget(upload) for upload in (*kinds, *members)), self._record(client_id, None)]
             await asyncio.to_thread(publisher.publish, scribe.aborts(), gone)
         finally:

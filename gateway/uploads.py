@@ -285,7 +285,7 @@ class TakeOver:
             await view.catch_up(client_id, SESSIONS.name, UPLOADS.name)  # 2.
             # Whoever ends a session says so first, then fences its uploads: one of the two is seen here.
             await self._shared.client(client_id)
-            return Live(publisher, await view.upload(client_id, upload_id), proved_at=began_at)  # 3.
+            return Live(publisher, await view.upload(client_id, upload_id), self, proved_at=began_at)  # 3.
         except BaseException:
             await asyncio.to_thread(publisher.close)
             raise

@@ -39,6 +39,10 @@ class FrameProxy:
         """Keeps the next request of this kind, and cuts its client off."""
         self._keep = api_key
 
+    @property
+    def has_kept(self) -> bool:
+        return self._kept is not None
+
     def deliver(self) -> int:
         """Sends the kept request by a connection of its own; returns the error code of the answer."""
         if self._kept is None:
