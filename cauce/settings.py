@@ -68,7 +68,7 @@ class Settings(BaseSettings):
         None, min_length=16, description="signs the tokens of sessions; the same for every gateway, and kept"
     )
     gateways: tuple[str, ...] = Field(
-        (), description="as JSON: the URLs of all gateways, for the page to go on at another one; only they may ask us"
+        (), description="as JSON: the URLs of all gateways, for the page to go on at another one"
     )
     cors_origins: tuple[Origin, ...] = Field(
         (),

@@ -1,7 +1,8 @@
 """Who asks: the network address that new sessions are counted by.
 
 Invariant: nobody can choose it. A word of `X-Forwarded-For` counts only where a trusted proxy wrote it, so the header
-is read from its end, one trusted hop after the other. IPv6 is cut to /64, which is what one customer has at least.
+is read from its end, one trusted hop after the other; and no word of it makes anybody this machine itself, which is not
+counted. IPv6 is cut to /64, which is what one customer has at least.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,8 @@ def _sender(peer: str, forwarded: Iterable[str], trusted: Sequence[Network]) -> 
     hops = [hop for line in forwarded for hop in line.split(",")]
     while sender is not None and hops and _is_in(sender, trusted):
         before = _parsed(hops.pop())
-        if before is None:  # "unknown", or what nobody should write: the proxy that wrote it is all we know
+        # "unknown", our own machine, or what nobody should write: the proxy that wrote it is all we know.
+        if before is None or before.is_loopback:
             break
         sender = before
     return sender

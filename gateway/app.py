@@ -23,7 +23,7 @@ from gateway.answers import Answers, Stream
 from gateway.callers import FOR_THE_OPERATOR, Caller, Reader, SessionInPath, TusCaller
 from gateway.clock import SharedTime, Ticks, keep_time
 from gateway.conditions import is_at_hand, range_wanted
-from gateway.connections import open_connections
+from gateway.connections import OpenConnections
 from gateway.cors import Cors
 from gateway.hazards import Hazards
 from gateway.limits import Rates
@@ -361,10 +361,11 @@ def build(settings: Settings) -> FastAPI:
 
 def build_health(app: FastAPI) -> FastAPI:
     """Returns the pages that supervisors ask, for a port of their own: it answers when all connections are taken."""
-    health = FastAPI(title="Cauce health", openapi_url=None, docs_url=None, redoc_url=None)
+    health = FastAPI(title="Cauce health", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     health.state = app.state
     health.include_router(pages.health)
     problems.install(health)
+    health.add_middleware(HeadAsGet)
     return health
 
 
@@ -378,8 +379,8 @@ async def running(app: FastAPI, shared: Shared) -> AsyncIterator[None]:
     app.state.overview = Overview(shared, lookout)
     shared.metrics.now("cauce_lso_stalls", "partitions where a transaction hangs", lambda: len(lookout.seen.stalls))
     shared.metrics.now("cauce_lso_stall_seconds", "the longest of them", lookout.longest_stall)
-    port = shared.settings.gateway_port
-    shared.metrics.now("cauce_gateway_connections", "of clients, open now", lambda: open_connections(port))
+    connections = OpenConnections(shared.settings.gateway_port)
+    shared.metrics.now("cauce_gateway_connections", "of clients, open now", connections)
     shared.metrics.now("cauce_gateway_sessions", "known here", lambda: shared.view.sessions)
     shared.metrics.now("cauce_gateway_live_uploads", "with a producer here", lambda: shared.seats.live)
     shared.metrics.now("cauce_gateway_ready", "1 when /readyz says so", lambda: not shared.why_not_ready())

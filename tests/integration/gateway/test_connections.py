@@ -125,6 +125,7 @@ def test_at_the_limit_the_health_port_answers_and_new_connections_wait_their_tur
         assert seconds_of_livez(health) < A_SECOND
         assert page(health, "/readyz") == (200, "ready")
         assert page(health, "/sessions")[0] == 404, "only health is told there"
+        assert page(health, "/livez/")[0] == 404, "and nothing is redirected to where the client says"
         assert seconds_of_livez(replica.port) < HEAD_SECONDS + 3
     uploads_a_file(replica)
 
