@@ -139,6 +139,7 @@ class Upload:
     separator: str = ""  # of its columns, where it is not the one of its kind of file
     is_deleted: bool = False  # by its client, when some of it was taken
     answered: tuple[str, ...] = ()  # of a file that its client deleted: the queries that had their answers before
+    tag: str = ""  # of its address, where it has taken the place of another file
     metadata: str = ""  # the header Upload-Metadata of its creation, told back as it came
 
     @property

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cauce import http_models
 from cauce.errors import ConfigError
-from cauce.messages import UploadId
 from cauce.provision import ensure_our_topics
 from cauce.settings import Settings
 from cauce.tokens import Tokens
@@ -37,7 +36,7 @@ from gateway.sessions import Sessions, describe, find_query, summarise
 from gateway.shared import Shared, dataset_of, session_of
 from gateway.shim import HeadAsGet, Shim
 from gateway.site import Site
-from gateway.uploads import Uploads
+from gateway.uploads import Uploads, address_of
 from gateway.view import View
 from queries.datasets import DATASETS
 from queries.model import DEFAULT_MODEL, Options
@@ -222,7 +221,7 @@ async def create_upload(request: Request, client_id: TusCaller) -> Response:
     length = tus.length(request.headers, shared.settings.max_upload_bytes)
     upload = await uploads.create(client_id, length, tus.metadata(request.headers))
     expires = shared.expires(await shared.client(client_id))
-    location = f"/sessions/{client_id}/uploads/{upload.upload_id}"
+    location = f"/sessions/{client_id}/uploads/{address_of(upload)}"
     headers = {"Location": location, "Upload-Offset": str(upload.offset), "Upload-Expires": expires}
     return Response(status_code=201, headers=headers)
 
@@ -248,7 +247,7 @@ async def create_upload(request: Request, client_id: TusCaller) -> Response:
 async def head_upload(request: Request, client_id: TusCaller, upload_id: str) -> Response:
     shared: Shared = request.app.state.shared
     uploads: Uploads = request.app.state.uploads
-    upload = await uploads.find(client_id, UploadId(upload_id))
+    upload = await uploads.find(client_id, upload_id)
     headers = {
         "Upload-Offset": str(upload.offset),
         **({"Upload-Defer-Length": "1"} if upload.length is None else {"Upload-Length": str(upload.length)}),
@@ -286,7 +285,7 @@ async def patch_upload(request: Request, client_id: TusCaller, upload_id: str) -
         raise Problem(413, "too-big", f"with a checksum at most {tus.CHECKSUMMED_BYTES} bytes are taken at once")
     most = shared.settings.max_upload_bytes
     length = tus.known_length(request.headers, most) if "upload-length" in request.headers else None
-    upload = await uploads.write(client_id, UploadId(upload_id), offset, size, length, checksum, request.receive)
+    upload = await uploads.write(client_id, upload_id, offset, size, length, checksum, request.receive)
     client = shared.view.client(client_id)
     expires = {"Upload-Expires": shared.expires(client)} if client else {}
     return Response(status_code=204, headers={"Upload-Offset": str(upload.offset), **expires})
@@ -301,7 +300,7 @@ async def patch_upload(request: Request, client_id: TusCaller, upload_id: str) -
 )
 async def delete_upload(request: Request, client_id: TusCaller, upload_id: str) -> Response:
     uploads: Uploads = request.app.state.uploads
-    await uploads.remove(client_id, UploadId(upload_id))
+    await uploads.remove(client_id, upload_id)
     return Response(status_code=204)
 
 

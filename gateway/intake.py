@@ -180,7 +180,7 @@ class Intake:
 
     async def _publish(self, tables: list[pa.Table], progress: Upload) -> None:
         if self._live.publisher.is_spent:
-            await self._live.renew()
+            await self._live.renew(self._live)
         before, began_at = self._committed, time.monotonic()
         with self._metrics.commit_seconds.time():
             async with self._hazards.working_on(before) if tables else contextlib.nullcontext():
@@ -197,9 +197,11 @@ class Intake:
         self._live.publisher.publish(chain(batches, ends), [self._scribe.progress(progress)])
 
     async def _fail(self, error: BadUpload) -> None:
-        """Nothing more is taken; what was committed stays, and so does its offset."""
+        """Nothing more is taken; what was committed stays, and so does its offset. Where that is not even the header
+        line, nothing of the file was taken, and another one may have its place."""
         await self._settle(check=True)
-        await self._publish([], replace(self._committed, failed=str(error)))
+        failed = replace(self._committed, failed=str(error))
+        await self._publish([], failed if failed.header else replace(failed, offset=0, tail="", line=1))
         self._tell("upload refused", self._committed)
 
     @property

@@ -46,7 +46,8 @@ class Metrics:
 
     def committed(self, before: Upload, after: Upload) -> None:
         self._commits.inc()
-        self._bytes.labels(after.file).inc(after.offset - before.offset)
+        # Of a file whose header is refused nothing is kept: its offset falls to 0.
+        self._bytes.labels(after.file).inc(max(0, after.offset - before.offset))
         self._rows.labels(after.file).inc(after.rows - before.rows)
         self._rejected.labels(after.file).inc(sum(after.rejected.values()) - sum(before.rejected.values()))
         self._unused.labels(after.file).inc(after.unused - before.unused)

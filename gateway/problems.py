@@ -28,7 +28,7 @@ TITLES: Final = {
     "not-yours": "This token is for another session",
     "origin": "Pages of this origin may not ask",
     "not-found": "There is no such thing here",
-    "gone": "Its client took this upload away",
+    "gone": "This upload was taken away, or replaced",
     "method": "This path knows other methods",
     "too-slow": "The bytes came too slowly",
     "wrong-offset": "The upload is at another offset",

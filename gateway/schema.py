@@ -38,7 +38,7 @@ REFUSALS: Final[Mapping[int, str]] = {
     404: "there is no such thing, or not any more",
     408: "the bytes came too slowly",
     409: "not in the state that the request is for; the detail says what to do first",
-    410: "its client took this upload away",
+    410: "its client took this upload away, or replaced it by another file",
     412: "another version of tus",
     413: "more bytes, or more files, than are taken",
     415: "another content type is wanted",

@@ -45,22 +45,12 @@ class Live:
 
     publisher: Publisher
     progress: Upload | None  # None: not created yet
-    take_over: "TakeOver"  # that it was made by
+    # Gives it another producer of the same upload, for one whose last commit was slow.
+    renew: Callable[["Live"], Awaitable[None]]
     parser: Parser | None = None  # of the bytes that `progress` counts
     proved_at: float = 0.0  # when what showed last that nobody has taken the upload from us was begun
     dirty: bool = False  # the parser may be ahead of the progress
     created: dict[UploadId, Upload] = field(default_factory=dict)  # in a folder, by this producer: the view lags behind
-
-    async def renew(self) -> None:
-        """Takes the upload over once more, for a producer whose last commit was slow: a new epoch makes the broker
-        refuse what may be left of it on its way. Where another replica went on meanwhile, it is that one's."""
-        log.warning("a commit was slow, the upload is taken over again", extra={"transactional_id": self.publisher.id})
-        again = await self.take_over()
-        if again.progress != self.progress:
-            await asyncio.to_thread(again.publisher.close)
-            raise Fenced(f"transaction {self.publisher.id}: another gateway has gone on with this upload")
-        former, self.publisher, self.proved_at = self.publisher, again.publisher, again.proved_at
-        await asyncio.to_thread(former.close)
 
 
 @dataclass(slots=True)
@@ -216,7 +206,9 @@ class Seats:
         assert seat.live is not None
         if seat.live.proved_at >= asked_at:
             return True
-        if seat.live.progress is not None and not seat.live.publisher.is_spent:
+        known = seat.live.progress
+        # What has ended is changed by whoever holds the folder, or ends the session: nobody has fenced this producer.
+        if known is not None and not (known.complete or known.failed or seat.live.publisher.is_spent):
             try:
                 await prove(seat.live)
             except Fenced:

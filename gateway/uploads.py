@@ -10,13 +10,14 @@ it, has taken that over: so nothing can be added to a folder that is closed, and
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
-from cauce.errors import CauceError
+from cauce.errors import CauceError, Fenced
 from cauce.messages import ClientId, Upload, UploadId
 from cauce.topics import ANSWERS, SESSIONS, UPLOADS
 from gateway.body import Body, Ending, Receive
@@ -33,6 +34,7 @@ from queries.model import File
 
 log = logging.getLogger(__name__)
 
+IN_FOLDER: Final = re.compile(r"[0-9a-f]{16}")  # as `id_in_folder` makes them
 SIGN_OF_LIFE: Final = UploadId("-")  # no kind of file is called that
 OPEN_SECONDS: Final = 1.5  # a transaction that is under way ends in a fraction of this
 
@@ -90,21 +92,25 @@ class Uploads:
         async with self._shared.seats.hold((client_id, holder), self._take_over(client_id, holder), fresh) as (live, _):
             if not file.is_folder:
                 return await self._made(live, file, wanted)
-            refuse_if_closed(live, file, name)
+            if live.progress is not None:
+                refuse_if_closed(live.progress, name)
             if upload_id in client.uploads or upload_id in live.created:  # somebody may be writing to it
                 key = (client_id, upload_id)
                 async with self._shared.seats.hold(key, self._take_over(client_id, upload_id)) as (member, _):
-                    return await self._made(member, file, wanted)
+                    return await self._made(member, file, wanted, holder=live)
             await self._note(live, wanted)
             live.created[upload_id] = wanted
             return wanted
 
-    async def _made(self, live: Live, file: File, wanted: Upload) -> Upload:
-        """Returns the upload as it is wanted, or the one that there is; `live` is of this very upload."""
+    async def _made(self, live: Live, file: File, wanted: Upload, holder: Live | None = None) -> Upload:
+        """Returns the upload as it is wanted, or the one that there is; `live` is of this very upload. In a folder the
+        `holder` writes it down: whoever has closed the folder meanwhile has fenced that one."""
         former = live.progress
         if former is not None and not may_replace(file, former, wanted):
             return same(former, wanted)
-        await self._note(live, wanted)
+        if former is not None and difference(former, wanted):
+            wanted = replace(wanted, tag=tag_of(wanted))
+        await self._note(holder or live, wanted)
         if former is not None and difference(former, wanted):
             self._shared.hazards.got_on(former)  # other bytes than those that may have ended this gateway
         live.progress, live.parser = wanted, None
@@ -131,6 +137,8 @@ class Uploads:
         async with self._shared.seats.hold((client_id, holder), take_over, while_it_holds) as (live, _):
             if live.progress is not None:
                 return live.progress
+            # A kept producer was not taken over now: what it has written itself may not be known yet.
+            await self._view.catch_up(client_id, UPLOADS.name)
             members = client.members(kind)
             refuse_if_incomplete(members, kind, files)
             folder = folder_of(client_id, kind, members)
@@ -141,13 +149,14 @@ class Uploads:
             live.progress = folder
             return folder
 
-    async def find(self, client_id: ClientId, upload_id: UploadId) -> Upload:
+    async def find(self, client_id: ClientId, address: str) -> Upload:
         """Returns how far it is, which a later request only can change: whoever asks is about to go on, so an upload
         that has not ended is taken from those who write to it (docs/decisions/0016-a-head-takes-over.md)."""
+        upload_id, tag = addressed(address)
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 upload = known(await self._latest(client_id), upload_id)
-            refuse_if_deleted(upload)
+            refuse_if_gone(upload, tag)
             if upload.complete or upload.failed:
                 return upload
         except TimeoutError:  # a dead gateway's transaction is open; to take the upload over ends it
@@ -164,12 +173,13 @@ class Uploads:
         progress = await self._shared.seats.look(key, self._take_over(client_id, upload_id), prove)
         if progress is None:
             raise no_upload(upload_id)
+        refuse_if_gone(progress, tag)
         return progress
 
     async def write(
         self,
         client_id: ClientId,
-        upload_id: UploadId,
+        address: str,
         offset: int,
         size: int | None,
         length: int | None,
@@ -178,9 +188,12 @@ class Uploads:
     ) -> Upload:
         """Take the bytes of one PATCH. `size` is what the client announced of them, `length` what it says now of the
         whole file, if it does."""
+        upload_id, tag = addressed(address)
         client = await self._shared.client(client_id)
         session = session_of(client)
         file = file_of(client, upload_id)
+        if upload_id not in client.uploads:  # one that never was takes no producer
+            known(await self._latest(client_id), upload_id)
 
         def fresh(live: Live) -> bool:
             known = client.uploads.get(upload_id)
@@ -191,7 +204,11 @@ class Uploads:
         if (reached := self._shared.seats.offset(key)) > offset:  # it cannot be right, so nobody has to give way to it
             raise wrong_offset(file.kind, reached, offset)
         async with self._shared.seats.hold(key, self._take_over(client_id, upload_id), fresh) as (live, give_way):
+            if live.progress is not None:
+                refuse_if_gone(live.progress, tag)
             progress = writable(live, upload_id, offset, size, length, self._shared.settings.max_upload_bytes)
+            if file.is_folder and UploadId(file.kind) in client.uploads and not progress.complete:
+                refuse_if_closed(client.uploads[UploadId(file.kind)], progress.name)
             body = Body(receive, give_way, self._shared.stopping, self._shared.settings.upload_floor_bytes)
             try:
                 if live.progress and live.progress.complete:
@@ -216,15 +233,16 @@ class Uploads:
                 body.close()
             return ended(live.progress or progress, body.ending)
 
-    async def remove(self, client_id: ClientId, upload_id: UploadId) -> None:
+    async def remove(self, client_id: ClientId, address: str) -> None:
         """Takes an upload away without a trace, where nothing of it was taken yet. Rows that were taken stay, so then
         the upload has failed, and with it the queries that read the file and have no answer. Done twice, it does no
         harm."""
+        upload_id, tag = addressed(address)
         await self._view.catch_up(client_id, ANSWERS.name)
         client = await self._latest(client_id)
         file = file_of(client, upload_id)
         former = client.uploads.get(upload_id)
-        if former is None or (former.failed and former.offset):
+        if former is None or former.is_deleted or former.tag != tag:
             return
         # The end of a session fences who writes to a file, and who holds a folder; not each file that has ended.
         holder = UploadId(file.kind) if former.complete else upload_id
@@ -234,18 +252,17 @@ class Uploads:
                 await self._remove(live, client, upload)
                 return
         if upload is not None:  # it has ended meanwhile
-            await self.remove(client_id, upload_id)
+            await self.remove(client_id, address)
 
     async def _remove(self, live: Live, client: Client, upload: Upload) -> None:
         session = session_of(client)
         if not upload.offset:
             record = self._shared.scribe(session).forget(upload.upload_id)
-        elif not upload.failed:
-            answered = tuple(name for name, places in client.answers.items() if places.whole)
-            upload = replace(upload, failed=deleted(upload), tail="", is_deleted=True, answered=answered)
-            record = self._shared.scribe(session).progress(upload)
         else:
-            return
+            answered = tuple(name for name, places in client.answers.items() if places.whole)
+            why = upload.failed or deleted(upload)
+            upload = replace(upload, failed=why, tail="", is_deleted=True, answered=answered)
+            record = self._shared.scribe(session).progress(upload)
         await asyncio.to_thread(live.publisher.publish, [], [record])
         live.created.pop(upload.upload_id, None)
         if live.progress is not None and live.progress.upload_id == upload.upload_id:
@@ -285,10 +302,25 @@ class TakeOver:
             await view.catch_up(client_id, SESSIONS.name, UPLOADS.name)  # 2.
             # Whoever ends a session says so first, then fences its uploads: one of the two is seen here.
             await self._shared.client(client_id)
-            return Live(publisher, await view.upload(client_id, upload_id), self, proved_at=began_at)  # 3.
+            return Live(publisher, await view.upload(client_id, upload_id), self.renew, proved_at=began_at)  # 3.
         except BaseException:
             await asyncio.to_thread(publisher.close)
             raise
+
+    async def renew(self, live: Live) -> None:
+        """Takes the upload over once more, for a producer whose last commit was slow: a new epoch makes the broker
+        refuse what may be left of it on its way. First the old one shows that nobody else has taken it meanwhile."""
+        client_id, _ = self._key
+        log.warning("a commit was slow, the upload is taken over again", extra={"transactional_id": live.publisher.id})
+        assert live.progress is not None
+        record = self._shared.scribe(session_of(await self._shared.client(client_id))).progress(live.progress)
+        await asyncio.to_thread(live.publisher.prove, record)
+        again = await self()
+        if again.progress != live.progress:
+            await asyncio.to_thread(again.publisher.close)
+            raise Fenced(f"transaction {live.publisher.id}: another gateway has gone on with this upload")
+        former, live.publisher, live.proved_at = live.publisher, again.publisher, again.proved_at
+        await asyncio.to_thread(former.close)
 
 
 def upload_transactional_id(prefix: str, client_id: ClientId, upload_id: UploadId) -> str:
@@ -296,11 +328,30 @@ def upload_transactional_id(prefix: str, client_id: ClientId, upload_id: UploadI
 
 
 def file_of(client: Client, upload_id: UploadId) -> File:
-    kind, _, in_folder = upload_id.partition(".")
+    kind, dot, in_folder = upload_id.partition(".")
     for file in dataset_of(session_of(client)).files:
-        if file.kind == kind and file.is_folder == bool(in_folder):
+        is_well_formed = IN_FOLDER.fullmatch(in_folder) if file.is_folder else not dot
+        if file.kind == kind and is_well_formed:
             return file
     raise no_upload(upload_id)
+
+
+def addressed(address: str) -> tuple[UploadId, str]:
+    """Returns which upload the last word of an address means, and the tag of the file that it is of."""
+    upload_id, _, tag = address.partition("~")
+    return UploadId(upload_id), tag
+
+
+def address_of(upload: Upload) -> str:
+    """Returns the last word of its address. A file that took the place of another one has another address: bytes that
+    were sent to the former one, and come late, are not taken for its own."""
+    return f"{upload.upload_id}~{upload.tag}" if upload.tag else upload.upload_id
+
+
+def tag_of(upload: Upload) -> str:
+    """Returns the same for the same file, as far as its client tells files apart."""
+    told = (upload.name, upload.length, upload.size, upload.mtime, upload.fingerprint, upload.separator)
+    return sha256(repr(told).encode()).hexdigest()[:8]
 
 
 def id_in_folder(file: File, name: str) -> UploadId:
@@ -348,10 +399,10 @@ def refuse_if_many(client: Client, most: int, name: str) -> None:
         raise Problem(413, "too-many", detail, file=name)
 
 
-def refuse_if_closed(live: Live, file: File, name: str) -> None:
-    if live.progress is not None:
-        detail = f"{name}: the folder {file.kind} was closed with {live.progress.files} files; open another session"
-        raise Problem(409, "closed", detail, file=name)
+def refuse_if_closed(folder: Upload, name: str) -> None:
+    """Refuses what would add to a folder, which is there once it is closed."""
+    detail = f"{name}: the folder {folder.file} was closed with {folder.files} files; open another session"
+    raise Problem(409, "closed", detail, file=name)
 
 
 def refuse_if_incomplete(members: Sequence[Upload], kind: str, files: int | None) -> None:
@@ -385,6 +436,10 @@ def no_upload(upload_id: UploadId) -> Problem:
 def difference(former: Upload, wanted: Upload) -> str:
     """Returns what tells two files apart, empty where they are the same as far as their client says: by the fingerprint
     and the size on its disk if both have them, else by name, length and time of change, else by name and length."""
+    if former.length is None and wanted.length is not None:
+        return "it was begun without a length; go on with a PATCH that says Upload-Length"
+    if former.fingerprint and not wanted.fingerprint and wanted.length is None:
+        return "it comes without a fingerprint and a length now, so nothing tells whether it is the same"
     if former.fingerprint and wanted.fingerprint and None not in (former.size, wanted.size):
         compared = ["size", "fingerprint"]
     elif None not in (former.mtime, wanted.mtime):
@@ -422,9 +477,13 @@ def same(upload: Upload, wanted: Upload) -> Upload:
     raise Problem(409, "taken", detail, file=wanted.name, offset=upload.offset)
 
 
-def refuse_if_deleted(upload: Upload) -> None:
+def refuse_if_gone(upload: Upload, tag: str) -> None:
+    """Refuses what is about an upload that its client deleted, or whose place another file has taken."""
     if upload.is_deleted:
         raise Problem(410, "gone", upload.failed, file=upload.name, offset=upload.offset)
+    if upload.tag != tag:
+        detail = f"{upload.name}: another file has taken the place of the one at this address; POST tells its own"
+        raise Problem(410, "gone", detail, file=upload.name)
 
 
 def deleted(upload: Upload) -> str:
@@ -443,7 +502,6 @@ def writable(
     progress = live.progress
     if progress is None:
         raise no_upload(upload_id)
-    refuse_if_deleted(progress)
     if progress.failed:
         raise Problem(422, "bad-file", f"{progress.failed}; nothing more is taken of this file", file=progress.name)
     if offset != progress.offset:

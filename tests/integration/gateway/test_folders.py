@@ -49,6 +49,25 @@ def test_files_of_a_folder_are_one_input_that_ends_when_the_client_says_so(
     assert [upload["name"] for upload in visit.show()["uploads"]] == ["users/07.csv", "users/08.csv"]
 
 
+@pytest.mark.parametrize("milliseconds", [0, 2, 4, 8, 12])
+def test_a_file_is_in_a_folder_or_refused_however_close_its_end_is(milliseconds: int, shared_replica: Replica) -> None:
+    """The rows of one that was created while the folder was being closed came behind its end."""
+    visit = shared_replica.open(dataset="coffee")
+    send(visit, "users/07.csv", "users", JULY)
+    created: list[int] = []
+
+    def create() -> None:
+        headers = {**TUS, "Upload-Length": str(len(AUGUST)), **described("users/08.csv", kind="users")}
+        created.append(visit.ask("POST", "uploads", headers).status_code)
+
+    adding = threading.Thread(target=create)
+    adding.start()
+    threading.Event().wait(milliseconds / 1000)  # the race is what is tried
+    closed, told = complete(visit)
+    adding.join()
+    assert (created, closed) in (([201], 409), ([409], 200)), told
+
+
 def test_nothing_is_added_to_a_folder_that_is_closed(shared_replica: Replica) -> None:
     visit = shared_replica.open(dataset="coffee")
     location = send(visit, "users/07.csv", "users", JULY)
@@ -93,7 +112,8 @@ def test_a_file_of_a_folder_that_was_refused_is_replaced(shared_replica: Replica
     location = visit.create("users/08.csv", 20, kind="users")
     assert visit.patch(location, 0, b"id,name,bad,header\n1").status_code == 422
     assert "delete that upload or replace the file" in complete(visit)[1]
-    assert send(visit, "users/08.csv", "users", AUGUST) == location
+    assert send(visit, "users/08.csv", "users", AUGUST) != location, "it is another file"
+    assert visit.ask("HEAD", location, TUS).status_code == 410
     assert complete(visit, files=1)[0] == 200
 
 

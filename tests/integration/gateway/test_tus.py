@@ -6,7 +6,9 @@ import hashlib
 import random
 import shutil
 import subprocess
+import time
 import zlib
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from tusclient.client import TusClient
 from cauce.settings import Settings
 from infra.jars import Recipe, class_path, ensure_jars
 from infra.java import find_java
+from infra.processes import wait_until
 from tests.integration.gateway.conftest import PARTITIONS
 from tests.integration.gateway.reading import Topics, expected, ratings, same_rows
 from tests.integration.gateway.replica import BYTES, TUS, Replica, Visit, described
@@ -179,16 +182,74 @@ def test_a_query_that_is_answered_outlives_its_files_and_no_answer_comes_later(
 
 
 def test_an_upload_of_which_nothing_was_taken_is_replaced_by_another_file(visit: Visit) -> None:
-    location = visit.create("ratings.csv", 100)
-    assert visit.create("ratings (1).csv", 50, kind="ratings") == location
-    bad = b"user,film\n1,2\n"
-    assert visit.create("ratings.csv", len(bad)) == location
-    assert visit.patch(location, 0, bad).status_code == 422
-    good = ratings(5)
-    assert visit.create("ratings.csv", len(good)) == location
-    assert visit.patch(location, 0, good).status_code == 204
+    """Each file has an address of its own: what is sent to a former one, and comes late, is not taken for the new."""
+    first = visit.create("ratings.csv", 100)
+    second = visit.create("ratings (1).csv", 50, kind="ratings")
+    bad, good = b"user,film\n1,2\n", ratings(5)
+    third = visit.create("ratings.csv", len(bad))
+    assert visit.patch(third, 0, bad).status_code == 422
+    last = visit.create("ratings.csv", len(good))
+    assert visit.create("ratings.csv", len(good)) == last, "a client that asks again"
+    assert len({first, second, third, last}) == 4
+    for former in (first, second, third):
+        assert visit.patch(former, 0, good).status_code == 410
+        assert visit.ask("HEAD", former, TUS).status_code == 410
+        assert visit.ask("DELETE", former, TUS).status_code == 204
+    assert visit.patch(last, 0, good).status_code == 204
     (upload,) = visit.show()["uploads"]
     assert (upload["state"], upload["name"], upload["rows"]) == ("complete", "ratings.csv", 5)
+
+
+def test_a_length_that_comes_with_another_post_is_not_passed_over(visit: Visit) -> None:
+    data = ratings(50)
+    deferred = visit.ask("POST", "uploads", {**TUS, "Upload-Defer-Length": "1", **described("ratings.csv")})
+    location = deferred.headers["Location"]
+    assert visit.patch(location, 0, data[:300]).status_code == 204
+    again = visit.ask("POST", "uploads", {**TUS, "Upload-Length": str(len(data)), **described("ratings.csv")})
+    assert (again.status_code, "a PATCH that says Upload-Length" in again.json()["detail"]) == (409, True)
+    assert visit.patch(location, 300, data[300:], Upload_Length=str(len(data))).status_code == 204
+    assert visit.show()["uploads"][0]["state"] == "complete"
+
+
+def test_a_pipe_is_not_taken_for_the_file_that_was_begun(visit: Visit) -> None:
+    data = ratings(50)
+    told = {"size": str(len(data)), "fingerprint": "a" * 64}
+    assert visit.patch(visit.create("ratings.csv", len(data), **told), 0, data[:300]).status_code == 204
+    piped = visit.ask("POST", "uploads", {**TUS, "Upload-Defer-Length": "1", **described("ratings.csv")})
+    assert (piped.status_code, piped.json()["type"]) == (409, "/docs#taken")
+
+
+def test_a_refused_header_that_came_in_two_pieces_leaves_nothing_behind(visit: Visit) -> None:
+    bad, good = b"userId,movieIdx,rating,timestamp\n1,2,3,4\n", ratings(5)
+    location = visit.create("ratings.csv", len(bad))
+
+    def pieces() -> Iterator[bytes]:
+        yield bad[:12]
+        wait_until(lambda: visit.committed(location) == 12, seconds=30, otherwise="the first piece is not committed")
+        yield bad[12:]
+
+    assert visit.patch(location, 0, pieces()).status_code == 422
+    assert visit.show()["uploads"][0]["offset"] == 0
+    assert visit.patch(visit.create("ratings.csv", len(good)), 0, good).status_code == 204
+
+
+def test_an_upload_that_failed_by_itself_is_gone_once_it_is_deleted(visit: Visit) -> None:
+    data = ratings(50)
+    location = visit.create("ratings.csv", len(data) + 7)
+    assert visit.patch(location, 0, data).status_code == 204
+    assert visit.patch(location, len(data), b'1,2,"3\n').status_code == 422
+    assert visit.ask("DELETE", location, TUS).status_code == 204
+    assert visit.ask("HEAD", location, TUS).status_code == 410
+    assert "never closed" in visit.show()["uploads"][0]["reason"]
+
+
+def test_what_never_was_takes_no_producer(shared_replica: Replica) -> None:
+    """One with a long id was waited for until Kafka had refused it for 15 s, and held a place meanwhile."""
+    visit = shared_replica.open(dataset="coffee")
+    began_at = time.monotonic()
+    for name in ("users." + "A" * 40_000, "users." + "a" * 16, "users.", "stores.", "stores"):
+        assert visit.patch(f"{visit.path}/uploads/{name}", 0, b"x").status_code == 404
+    assert time.monotonic() - began_at < 5
 
 
 def test_what_a_client_says_of_its_file_tells_it_from_another(visit: Visit) -> None:

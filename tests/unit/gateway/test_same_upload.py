@@ -39,7 +39,9 @@ def upload(**facts: Any) -> Upload:
         ({"size": 9, "fingerprint": ONE}, {"size": 9, "fingerprint": OTHER}, f"the fingerprint was '{ONE}'"),
         ({"size": 9, "fingerprint": ONE, "mtime": 1}, {"size": 9, "mtime": 2}, "the mtime was 1 and is 2 now"),
         ({"fingerprint": ONE}, {"size": 9, "fingerprint": OTHER}, ""),
-        ({"length": None}, {}, ""),
+        ({"length": None}, {}, "it was begun without a length"),
+        ({"length": None}, {"length": None}, ""),
+        ({"size": 9, "fingerprint": ONE}, {"length": None}, "it comes without a fingerprint and a length now"),
         ({}, {"separator": ";"}, "the separator was '' and is ';' now"),
     ],
 )
