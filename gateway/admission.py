@@ -41,6 +41,10 @@ class Candidates:
         """Returns the soonest time at which a place can be had: a session may give way then, or ends."""
         return min([*(at for _, at in self._times()), *(each.expires_at for each in self._sessions)], default=0.0)
 
+    def first_end(self) -> float:
+        """Returns when the first session ends by itself: so long a newcomer waits where none may give way."""
+        return min((each.expires_at for each in self._sessions), default=0.0)
+
     def _times(self) -> Iterator[tuple[OpenSession, float]]:
         for session in self._sessions:
             if session.is_empty and session.address:

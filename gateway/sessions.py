@@ -106,10 +106,13 @@ class Sessions:
             if len(staying) + self._opening <= most:
                 return
             candidates, now = Candidates(staying, address, young), self._view.now()
+            full = f"{most} sessions are open, which is the limit (CAUCE_MAX_SESSIONS)"
+            if why := self._shared.clock.why_not_sweep():
+                detail = f"{full}, and none gives way while clocks disagree or are not known: {why}"
+                raise later(503, "busy", detail, candidates.first_end() - now)
             found = candidates.first(now)
-            if found is None or self._shared.clock.why_not_sweep():
-                detail = f"{most} sessions are open, which is the limit (CAUCE_MAX_SESSIONS); wait a little"
-                raise later(503, "busy", detail, candidates.better_at() - now)
+            if found is None:
+                raise later(503, "busy", f"{full}; wait a little", candidates.better_at() - now)
             if await self._end_idle(found):
                 return
         raise later(503, "busy", "others open sessions at the same moment; try again")

@@ -93,7 +93,8 @@ class Changelogs:
         return {TP(*place): offset for place, offset in found.items()}
 
     def newest_at(self, tps: Collection[TP]) -> dict[TP, float]:
-        """Returns when the last record of each was appended, by the broker's clock; of a transaction's marker, too."""
+        """Returns the largest append time in each, by its brokers' clocks; of a transaction's marker, too. It is that
+        of the last record unless a broker's clock went back; then a store is restored anew that had no need of it."""
         if not tps:
             return {}
         latest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]

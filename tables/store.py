@@ -140,8 +140,8 @@ class PartitionStore:
         return Position(int(at["offset"]), float(at.get("appended_at", 0.0)))
 
     def may_have_missed_deletes(self, newest_at: float) -> bool:
-        """Says whether tombstones behind our position may be gone. `newest_at`: when the changelog's last record was
-        appended. Kafka removes tombstones only while it takes in others, so that says how late it is."""
+        """Says whether tombstones behind our position may be gone. `newest_at`: the largest append time in the
+        changelog. Kafka removes tombstones only while it takes in others, so that says how late it is."""
         return newest_at - self.position.appended_at > STALE_SECONDS
 
     def get(self, key: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Wrong clocks for processes of ours, by libfaketime: wall-clock time only, CLOCK_MONOTONIC stays what it is."""
+"""Wrong clocks for processes of ours, by libfaketime: wall-clock time only, CLOCK_MONOTONIC and CLOCK_BOOTTIME stay."""
 
 import subprocess
 import sys

@@ -1,11 +1,24 @@
 """Which session gives way where all places are taken, and when a newcomer should ask again."""
 
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cauce.messages import ClientId
+from cauce.messages import ClientId, Session
+from cauce.settings import Settings
 from gateway.admission import Candidates, OpenSession
+from gateway.clock import SharedTime
+from gateway.follow import Seen
+from gateway.problems import Problem
+from gateway.sessions import Sessions
+from gateway.shared import Shared
+from gateway.view import View
 
+NOW = 1_795_000_000.0
 YOUNG = 30.0
 ENDS = 10_000.0
 
@@ -45,6 +58,31 @@ def test_where_two_have_as_many_neither_takes_from_the_other() -> None:
     assert first(sessions, "eve", now=59) is None
     assert first(sessions, "ada", now=59) is not None
     assert first(sessions, "", now=59) is not None, "this machine is not counted"
+
+
+def test_where_clocks_forbid_that_one_gives_way_a_newcomer_is_told_so_and_waits_for_the_first_end() -> None:
+    async def refused() -> Problem:
+        settings = Settings.load(bootstrap="127.0.0.1:1", max_sessions=2, empty_session_seconds=300)
+        clock = SharedTime(lambda: NOW, lambda: 0.0)
+        clock.take({0: NOW})
+        clock.take({0: NOW - 61})
+        view = View(settings, clock.now)
+        view._complete = True
+        for name, age in (("older", 200), ("old", 100)):
+            session = Session(ClientId(name), "movies", {}, NOW - age, NOW + 1000, "office")
+            view._apply(Seen("sessions", 0, 0, name, b"", NOW - age), session)
+        assert first(view.open_sessions(), "ada", clock.now()) == "older"
+        sessions = Sessions(cast("Shared", SimpleNamespace(settings=settings, view=view, clock=clock)))
+        sessions._opening = 1
+        with pytest.raises(Problem) as caught:
+            await sessions._make_room("ada")
+        return caught.value
+
+    problem = asyncio.run(refused())
+    assert (problem.status, problem.kind) == (503, "busy")
+    assert problem.headers["Retry-After"] == str(300 - 200 + 61), "by the shared time, which is behind by 61 s"
+    assert "CAUCE_MAX_SESSIONS" in problem.detail
+    assert "the brokers' clocks are 61 s behind" in problem.detail
 
 
 def test_it_gets_better_when_the_first_one_ends_where_none_gives_way() -> None:
