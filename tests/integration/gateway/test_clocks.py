@@ -35,6 +35,10 @@ def says(replica: Replica, words: str) -> bool:
     return status == 503 and words in text
 
 
+def mentions(replica: Replica, words: str) -> bool:
+    return words in replica.page("/readyz")[1]
+
+
 def gauge(replica: Replica, name: str) -> float:
     (line,) = (line for line in replica.page("/metrics")[1].splitlines() if line.startswith(f"{name} "))
     return float(line.split()[1])
@@ -173,6 +177,39 @@ def test_topics_of_an_older_version_are_altered_to_the_brokers_time(
         replica.start()
         replica.wait_ready()
         assert '"topic altered"' not in replica.log_file.read_text()
+
+
+@pytest.mark.strangers
+def test_when_the_only_broker_jumps_gateways_that_run_stay_ready_and_one_that_starts_is_not(
+    tmp_path: Path, ports: Ports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = BrokerClock(tmp_path / "clock")
+    told = [f"{name}={value}" for name, value in clock.variables.items()]
+    command = Broker.command
+    monkeypatch.setattr(Broker, "command", lambda broker, java: ["env", *told, *command(broker, java)])
+    with Cluster(tmp_path / "kafka", brokers=1, heap="256m") as cluster:
+        settings = {"CAUCE_BOOTSTRAP": cluster.bootstrap, "CAUCE_PARTITIONS": "2", "CAUCE_HOME": str(tmp_path)}
+        late = Replica(ports.take(), tmp_path / "late.log", settings)
+        with Replica(ports.take(), tmp_path / "running.log", settings) as running:
+            for off, where in ((100, "ahead of"), (-100, "behind")):
+                words = f"100 s {where} that of this machine"
+                clock.jump_to(off)
+                wait_until(partial(mentions, running, words), seconds=40, otherwise="not a word")
+                assert running.page("/readyz")[0] == 200
+                assert '"a clock is wrong"' in running.log_file.read_text()
+                assert gauge(running, "cauce_gateway_ready") == 1
+                assert gauge(running, "cauce_gateway_sweeps") == 0
+                assert round(gauge(running, "cauce_gateway_clock_ahead_seconds"), -1) == -off
+                visit, data = running.open(), ratings(200)
+                assert visit.patch(visit.create("ratings.csv", len(data)), 0, data).status_code == 204
+            try:
+                late.start()
+                wait_until(lambda: says(late, "the clock of this machine is"), seconds=60, otherwise="not a word")
+                clock.jump_to(0)
+                wait_until(lambda: late.ready, seconds=40, otherwise="the broker is right again")
+            finally:
+                late.stop()
+            wait_until(lambda: running.page("/readyz") == (200, "ready"), seconds=40, otherwise="it does not notice")
 
 
 @pytest.mark.strangers
