@@ -167,10 +167,13 @@ def test_topics_of_an_older_version_are_altered_to_the_brokers_time(
     admin.create_topics([old])[prefix + SESSIONS.name].result(30)
     with new_replica() as replica:
         asked = [ConfigResource(ResourceType.TOPIC, prefix + topic.name) for topic in TOPICS]
-        found = {
-            each.name: told.result()["message.timestamp.type"] for each, told in admin.describe_configs(asked).items()
-        }
-        assert {name for name, told in found.items() if told.value != "LogAppendTime"} == set()
+
+        def others() -> set[str]:
+            """Brokers learn of what the controller has altered a moment after it has said so."""
+            told = {each.name: told.result() for each, told in admin.describe_configs(asked).items()}
+            return {name for name, config in told.items() if config["message.timestamp.type"].value != "LogAppendTime"}
+
+        wait_until(lambda: others() == set(), seconds=30, otherwise="not all go by the brokers' time")
         assert '"topic altered"' in replica.log_file.read_text()
         replica.stop()
         replica.log_file.unlink()
