@@ -9,7 +9,6 @@ otherwise; Ctrl-C cleans up and exits 130. A traceback means a bug.
 import json
 import signal
 import sys
-from importlib import metadata
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -17,6 +16,7 @@ from typing import Annotated
 import typer
 
 from cauce.errors import CauceError, ConfigError
+from cauce.version import version_line
 from infra import cli_chaos
 from infra.cli_clients import clients
 from infra.options import DatasetName, Home, home_of, home_option
@@ -58,7 +58,7 @@ app.command("soak")(cli_chaos.soak)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"cauce {metadata.version('cauce')}")
+        print(version_line())
         raise typer.Exit
 
 
@@ -219,6 +219,7 @@ def upload(
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def run(
+    context: typer.Context,
     arguments: Annotated[list[str], typer.Argument(metavar="DATASET DIR --out DIR [as of `upload`]")],
     brokers: Brokers = 3,
     workers: Workers = 2,
@@ -240,7 +241,7 @@ def run(
     from infra.services import Shape
 
     shape = Shape(brokers, heap, workers, gateways, partitions, supervisors, spares=False)  # it does not run for long
-    return run_once(arguments, shape, home)
+    return run_once(arguments, shape, home, _given_options(context))
 
 
 @app.command()
@@ -350,6 +351,19 @@ def bench(
         print(json.dumps(end_to_end.as_json(figures)))
     else:
         end_to_end.show(figures, Console())
+
+
+def _given_options(context: typer.Context) -> tuple[str, ...]:
+    """The command's own options that were given, as a command that is shown repeats them."""
+    given = [
+        (parameter.opts[0], str(context.params[parameter.name]))
+        for parameter in context.command.params
+        if parameter.name
+        and parameter.name != "arguments"
+        # By name: typer keeps the enumeration of sources to itself.
+        and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
+    ]
+    return tuple(word for pair in given for word in pair)
 
 
 def _announce(folder: Path, given: Path | None) -> None:

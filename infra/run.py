@@ -9,14 +9,15 @@ from infra import keeper
 from infra.services import Shape
 
 
-def run_once(upload: list[str], shape: Shape, home: Path | None) -> int:
-    from producer_client.cli import run  # noqa: PLC0415 `cauce --help` loads no client
+def run_once(upload: list[str], shape: Shape, home: Path | None, options: tuple[str, ...]) -> int:
+    """Runs an upload in a cluster of its own; `options` are those of `cauce run` that a resumed run needs again."""
+    from producer_client.cli import Caller, run  # noqa: PLC0415 `cauce --help` loads no client
 
     with a_home(home) as folder:
         keeper.detach(folder, shape, leash=True)
         try:
             gateways = [word for url in keeper.status(folder)["gateways"] for word in ("--gateway", url)]
-            return run([*upload, *gateways], program="cauce run", cluster_stays=home is not None)
+            return run([*upload, *gateways], program="cauce run", caller=Caller(home is not None, options))
         finally:
             keeper.down(folder)
 

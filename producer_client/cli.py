@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Final, Literal
@@ -24,6 +24,7 @@ from rich.console import Console
 from cauce import tracing
 from cauce.errors import CauceError
 from cauce.query_names import split
+from cauce.version import version_line
 from producer_client import formats, notes, report
 from producer_client.errors import ClientError, Unreachable, WrongUsage
 from producer_client.folder import Choice, csv_files
@@ -33,7 +34,21 @@ from producer_client.run import Order, carry_out
 
 STATUS_SECONDS: Final = 30
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-CLUSTER_ENDS: Final = "the cluster ends with this command"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Says who runs this command: `cauce upload`, or one that starts a cluster for it."""
+
+    cluster_stays: bool = True  # else nothing can be gone on with
+    options: tuple[str, ...] = ()  # of the caller's own, which belong into a command that is shown
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(version_line())
+        raise typer.Exit
+
 
 app = typer.Typer(
     add_completion=False,
@@ -94,6 +109,9 @@ def upload(
     patience: Annotated[float, typer.Option(min=0, help="Seconds without progress before giving up.")] = 300,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report instead of the answers.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
 ) -> int:
     """Send the files of a folder, wait, write the answers. Exit code 0 when every answer is written.
 
@@ -127,13 +145,14 @@ def upload(
                 130 Ctrl-C, 143 SIGTERM: go on with --resume
     """
     _check_folders(folder, out)
+    caller: Caller = context.obj
     choice = Choice(_paths(file or []), _separators(separator or []))
     noted = notes.read(out) if resume else None
     gateways = tuple(gateway or (noted.gateways if noted else _gateways_of(home)))
     names = split(queries)
     asked = tuple(names) if names else None
     order = Order(dataset, folder, out, gateways, scope, model, asked, resume=resume, fresh=fresh, keep=keep, ca=ca)
-    order = replace(order, choice=choice, cluster_stays=context.obj is not CLUSTER_ENDS)
+    order = replace(order, choice=choice, cluster_stays=caller.cluster_stays)
     again = shlex.join(
         [
             *context.command_path.split(),
@@ -141,6 +160,7 @@ def upload(
             str(folder),
             "--out",
             str(out),
+            *caller.options,
             *(["--ca", str(ca)] if ca else []),
             *(word for given in file or [] for word in ("--file", given)),
             *(word for given in separator or [] for word in ("--separator", given)),
@@ -151,37 +171,53 @@ def upload(
         with show_on(sys.stderr, quiet=quiet) as show:
             done = carry_out(order, Timing(give_up=patience), show)
     except (KeyboardInterrupt, Terminated, Unreachable) as stop:
-        if (out / notes.NAME).exists():
-            what = f"{stop}" if isinstance(stop, Unreachable) else "stopped; what was sent is kept"
-            print(f"{what}\ngo on with: {again}", file=sys.stderr)
-            return _code(stop)
-        raise
+        note = _note_of(order)
+        what = str(stop) if isinstance(stop, Unreachable) else "stopped"
+        if note:
+            kept = "; what was sent is kept" if what == "stopped" and note.can_go_on else ""
+            what = f"{what}{kept}\n{_advice(note, again)}"
+        print(what, file=sys.stderr)
+        return _code(stop)
     except OSError as error:
-        if error.errno not in NO_ROOM or not (out / notes.NAME).exists():
+        note = _note_of(order)
+        if error.errno not in NO_ROOM or note is None:
             raise
-        print(f"{_told(error)}\nmake room, then go on with: {again}", file=sys.stderr)
+        print(f"{_told(error)}\nmake room, then {_advice(note, again)}", file=sys.stderr)
         return 1
     if as_json:
         print(done.to_json())
     elif not quiet:
         report.show(done, out, Console())
     failed = _say_failures(done)
-    if failed and (out / notes.NAME).exists():
-        print(f"put it right, then go on with: {again}", file=sys.stderr)
+    note = _note_of(order) if failed else None
+    if note:
+        print(f"put it right, then {_advice(note, again)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _note_of(order: Order) -> notes.Note | None:
+    """What is left of the upload."""
+    return notes.read(order.out) if order.cluster_stays else None
+
+
+def _advice(note: notes.Note, again: str) -> str:
+    """How the upload is gone on with."""
+    if note.can_go_on:
+        return f"go on with: {again}"
+    return "begin again with --fresh: what was piped in came once, and --resume cannot go on with it"
 
 
 class Terminated(BaseException):
     """SIGTERM came. Not an Exception: nothing on the way may take it for an error of its own."""
 
 
-def run(arguments: Sequence[str], program: str = "cauce upload", *, cluster_stays: bool = True) -> int:
-    """The command with its arguments; gives the exit code. A cluster that ends with it leaves nothing to resume."""
+def run(arguments: Sequence[str], program: str = "cauce upload", caller: Caller | None = None) -> int:
+    """The command with its arguments; gives the exit code."""
     try:
         tracing.start_from_environment("client")
         with _terminable():
-            told = None if cluster_stays else CLUSTER_ENDS
-            return int(app(args=list(arguments), prog_name=program, standalone_mode=False, obj=told) or 0)
+            obj = caller or Caller()
+            return int(app(args=list(arguments), prog_name=program, standalone_mode=False, obj=obj) or 0)
     except (KeyboardInterrupt, Terminated, CauceError) as error:
         if isinstance(error, CauceError):
             print(error, file=sys.stderr)

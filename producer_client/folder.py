@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, Self
+from typing import Any, BinaryIO, Final, Protocol, Self, cast
 
 from producer_client import formats
 from producer_client.errors import WrongUsage
 from producer_client.fingerprints import Fingerprint
-from producer_client.streams import WRITE_BYTES, Stream, piped
+from producer_client.streams import WRITE_BYTES, Descriptor, Stream, piped
 
 STANDARD_INPUT: Final = "-"  # in the place of a path
 ALIKE: Final = 0.8  # of names: rating.csv and ratings.csv are at 0.95, credits.csv and ratings.csv at 0.64
@@ -74,6 +74,20 @@ class Choice:
                 raise WrongUsage(f"{kind.kind} is one file, and {len(self.paths[kind.kind])} were given; give one")
         if sum(str(path) == STANDARD_INPUT for paths in self.paths.values() for path in paths) > 1:
             raise WrongUsage("standard input can be one file only; give a path for the others")
+        for kind in kinds:
+            self._check_names(kind)
+
+    def _check_names(self, kind: FileKind) -> None:
+        """Refuses two files of one name: the second would be taken for the first, or for a change of it."""
+        taken: dict[str, Path] = {}
+        for path in self.paths.get(kind.kind, ()):
+            name = upload_name(kind, path)
+            former = taken.setdefault(name, path)
+            if former is path:
+                continue
+            if former == path:
+                raise WrongUsage(f"{path} was given twice as a file of {kind.kind}; give it once")
+            raise WrongUsage(f"{former} and {path} would both be {name} in this upload; rename one of them")
 
 
 class Source(Protocol):
@@ -182,14 +196,38 @@ def source(kind: FileKind, path: Path, separator: str | None = None) -> Source:
     return made
 
 
+def upload_name(kind: FileKind, path: Path) -> str:
+    """Returns the name that a file has in its session."""
+    if not kind.is_folder:
+        return kind.filename
+    return f"{kind.kind}/{'standard-input.csv' if str(path) == STANDARD_INPUT else path.name}"
+
+
+def _standard_input() -> tuple[BinaryIO, bytes]:
+    """What is piped in, and how it begins."""
+    try:
+        number = sys.stdin.fileno()
+    # Where it is closed sys.stdin is None, and descriptor 0 may be any file or socket that was opened since.
+    except (AttributeError, ValueError):
+        raise WrongUsage("standard input is closed; pipe a file in, or give the path of one") from None
+    try:
+        return piped(cast("BinaryIO", Descriptor(number)))
+    except OSError as error:
+        raise WrongUsage(f"standard input: {error.strerror}; pipe a file in, or give the path of one") from None
+
+
 def _made(kind: FileKind, path: Path, separator: str | None) -> tuple[Source, bytes]:
     """The source and how its content begins."""
+    name = upload_name(kind, path)
     if str(path) == STANDARD_INPUT:
-        name = f"{kind.kind}/standard-input.csv" if kind.is_folder else kind.filename
-        stream, head = piped(sys.stdin.buffer)
+        stream, head = _standard_input()
         return Stream(kind, name, separator, None, lambda: stream, "standard input"), head
-    name = f"{kind.kind}/{path.name}" if kind.is_folder else kind.filename
     try:
+        # Before it is opened: a named pipe that nobody writes to would hold us there.
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise WrongUsage(
+                f"{path} is no regular file, and cannot be read twice; pipe it in with --file {kind.kind}=-"
+            )
         print_, mark = Fingerprint.of(path), mark_of(path)
         with path.open("rb") as file:
             head = file.read(formats.HEAD_BYTES)

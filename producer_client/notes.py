@@ -5,7 +5,7 @@ session's token: nobody else may read it.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,11 @@ class Note:
     separators: dict[str, str] = field(default_factory=dict)
     # All was tried, and these were refused: --resume sends them again, put right; without it, all begins again.
     refused: list[str] = field(default_factory=list)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Says whether --resume can go on: of what was piped in, nobody has the beginning."""
+        return all(noted is not None or name in self.refused for name, noted in self.fingerprints.items())
 
     def is_of(self, source: Source) -> bool:
         """Says whether a file is still the one that was noted."""
@@ -60,6 +65,14 @@ def mark_refused(out: Path, names: Iterable[str]) -> None:
     """Notes that all was tried, and these files were refused."""
     if note := read(out):
         write(out, replace(note, refused=sorted(names)))
+
+
+def mark_sent(out: Path, names: Collection[str]) -> None:
+    """Notes that these were sent, or refused: what was piped in is not needed again."""
+    note = read(out)
+    if note and not note.can_go_on:
+        kept = {name: noted for name, noted in note.fingerprints.items() if noted is not None or name not in names}
+        write(out, replace(note, fingerprints=kept))
 
 
 def remove(out: Path) -> None:

@@ -3,7 +3,7 @@
 Invariant: at any moment either OUT holds a note from which --resume goes on, or there is nothing to resume.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +36,7 @@ class Order:
     keep: bool = False
     ca: Path | None = None
     choice: Choice = field(default_factory=Choice)
-    cluster_stays: bool = True  # else nothing can be gone on with
+    cluster_stays: bool = True  # else nothing can be gone on with, and nothing is noted
 
 
 def carry_out(order: Order, timing: Timing, show: Show) -> Report:
@@ -54,6 +54,7 @@ def carry_out(order: Order, timing: Timing, show: Show) -> Report:
                 show.tell(f"{kind.filename} is not sent: {session.why_not_read(kind)}")
         with phases.phase("upload"):
             refused = session.upload_sources(sources)
+            notes.mark_sent(order.out, [each.name for each in sources if not each.kind.is_folder])
         with phases.phase("answers"):
             ended, saved = _answers(session, order.out, show, _settle_seconds(session, refused, timing))
             state = _last_state(session, bool(refused))
@@ -86,6 +87,8 @@ def carry_out(order: Order, timing: Timing, show: Show) -> Report:
 def _note(order: Order) -> notes.Note | None:
     if order.resume and order.fresh:
         raise WrongUsage("--resume goes on with an upload and --fresh begins again; give one of them")
+    if order.resume and not order.cluster_stays:
+        raise WrongUsage("a cluster of its own begins and ends with this command; leave --resume out, or give --home")
     note = notes.read(order.out)
     if note is None:
         if order.resume:
@@ -134,7 +137,8 @@ def _opened(client: Client, order: Order, gateways: tuple[str, ...]) -> tuple[Se
     report.remove_old(order.out, order.dataset)
     folder, fingerprints = str(order.folder.resolve()), notes.fingerprints_of(sources)
     separators = dict(order.choice.separators)
-    notes.write(order.out, notes.Note(session.ticket, list(gateways), folder, fingerprints, separators))
+    if order.cluster_stays:
+        notes.write(order.out, notes.Note(session.ticket, list(gateways), folder, fingerprints, separators))
     return session, sources
 
 
@@ -149,7 +153,10 @@ def _resumed(client: Client, order: Order, note: notes.Note) -> tuple[Session, l
     sources = find(order.folder, kinds, replace(order.choice, separators=note.separators).of(kinds))
     refused = {*note.refused, *(upload.name for upload in uploads if upload.state == "failed" and not upload.offset)}
     unchanged = {source.name for source in sources if note.is_of(source)}
+    known = {*note.fingerprints, *(upload.name for upload in uploads)}
     for source in sources:
+        if source.name not in known:
+            raise WrongUsage(_is_new(source, refused - {each.name for each in sources}))
         if source.name not in unchanged | refused:
             raise WrongUsage(f"{source.name} was changed since the upload began; begin again with --fresh")
     for upload in uploads:
@@ -157,6 +164,14 @@ def _resumed(client: Client, order: Order, note: notes.Note) -> tuple[Session, l
             session.remove(upload.name)  # it was put right, or taken out of its folder
     notes.write(order.out, replace(note, fingerprints=notes.fingerprints_of(sources), refused=[]))
     return session, sources
+
+
+def _is_new(source: Source, gone: Collection[str]) -> str:
+    """What is said of a file that the upload did not begin with; `gone` are refused files that are not there now."""
+    folder = f"{source.kind.kind}/"
+    former = " or ".join(sorted(name for name in gone if source.kind.is_folder and name.startswith(folder)))
+    advice = f"rename it to {former}, which was refused," if former else "take it away,"
+    return f"{source.name} is new since the upload began; {advice} or begin again with --fresh"
 
 
 def _without_piped(order: Order, session: Session, uploads: Sequence[UploadState]) -> list[FileKind]:

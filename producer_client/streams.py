@@ -5,6 +5,7 @@ more than MOST_BYTES are sent before a gateway says how far it is.
 """
 
 import io
+import os
 import queue
 import threading
 import time
@@ -134,6 +135,20 @@ class Stream:
             with suppress(queue.Full):
                 self._pieces.put(piece, timeout=STOP_SECONDS)
                 return
+
+
+class Descriptor(io.FileIO):
+    """Reads a descriptor with no buffer, and so with no lock.
+
+    A thread that sits in a read of sys.stdin holds the lock of its buffer, and Python aborts when it ends meanwhile.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, "rb", closefd=False)
+
+    def read1(self, most: int) -> bytes:
+        """Returns what is there now. Where nothing is yet and nobody may wait, that is an error and not the end."""
+        return os.read(self.fileno(), most)
 
 
 def piped(given: BinaryIO) -> tuple[BinaryIO, bytes]:

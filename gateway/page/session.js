@@ -73,6 +73,26 @@ export class Session {
     })
   }
 
+  /** Files that were refused, or not even sent, and of which nothing was taken: put right, they may be sent again. */
+  get mendable() {
+    if (!this.hasState || this.gone) return []
+    return this.plan.filter(({ name }) => {
+      const known = this.uploads.get(name)
+      return (known?.state === "failed" || this.troubles.has(name)) && !known?.offset && !this.sending.has(name)
+    })
+  }
+
+  /** Sends files in the place of those that were refused, and others beside them. A mended file has another length. */
+  replace(mended, others) {
+    for (const { name, file } of mended) {
+      this.troubles.delete(name)
+      this.uploads.delete(name)
+      this.plan.find((planned) => planned.name === name).length = file.size
+    }
+    this.keep()
+    return this.upload([...mended, ...others])
+  }
+
   /** Small ones first; one that needs others when they are there. */
   async upload(sources) {
     const left = [...sources].sort((a, b) => a.file.size - b.file.size)

@@ -35,18 +35,35 @@ export class SessionView {
 
   chooser() {
     const input = el("input", { type: "file", multiple: true, accept: ".csv", hidden: true, "aria-label": "The same files again",
-      on: { change: () => this.goOn(listed(input.files)) } })
+      on: { change: () => {
+        const found = listed(input.files)
+        input.value = "" // the same choice again is a change: the file may have been mended in its place
+        this.goOn(found)
+      } } })
     const button = el("button", { type: "button", on: { click: () => input.click() } }, "Choose the same files again…")
     this.againNote = el("p", {})
     return el("div", { class: "again", hidden: true }, this.againNote, button, input)
   }
 
   goOn(found) {
-    const wanted = new Map(this.session.waiting.map((file) => [file.name, file.length]))
-    const sources = matched(found, this.session.dataset).sources
+    const { session } = this
+    const wanted = new Map(session.waiting.map((file) => [file.name, file.length]))
+    const mendable = new Set(session.mendable.map((file) => file.name))
+    const { sources } = matched(found, session.dataset)
     const same = sources.filter((source) => wanted.get(source.name) === source.file.size)
-    if (same.length) this.session.upload(same)
-    else setText(this.againNote, `None of these is one of ${[...wanted.keys()].join(", ")} with the same length.`)
+    const mended = sources.filter((source) => mendable.has(source.name))
+    if (same.length || mended.length) session.replace(mended, same)
+    else setText(this.againNote, `None of these is one of ${[...mendable, ...[...wanted.keys()].map((name) => `${name} with the same length`)].join(", ")}.`)
+  }
+
+  /** What is said beside the chooser; nothing where no file is to be chosen. */
+  get request() {
+    const { session, state } = this
+    const names = (files) => files.map((file) => file.name).join(", ")
+    const said = []
+    if (state === "paused") said.push(`The page was loaded again, and a page may not keep files. Choose ${names(session.waiting)} again: the upload goes on where it was.`)
+    if (session.mendable.length) said.push(`Nothing was taken of ${names(session.mendable)}. Put right what was refused, and choose it again.`)
+    return said.join(" ")
   }
 
   get state() {
@@ -66,10 +83,9 @@ export class SessionView {
     setText(this.badge, STATES[state])
     this.note.hidden = !session.gone
     setText(this.note, session.gone)
-    this.again.hidden = state !== "paused"
-    if (state === "paused") {
-      setText(this.againNote, `The page was loaded again, and a page may not keep files. Choose ${session.waiting.map((file) => file.name).join(", ")} again: the upload goes on where it was.`)
-    }
+    const request = this.request
+    this.again.hidden = !request
+    if (request) setText(this.againNote, request)
     keyed(this.files, this.rows(), (row) => row.name, makeFile, updateFile)
     keyed(this.queries, [...session.queries.values()], (query) => query.query, (query) => this.makeQuery(query), (parts, query) => this.updateQuery(parts, query))
     const first = [...session.queries.values()].find((query) => query.state === "done")

@@ -212,6 +212,17 @@ def test_a_bad_file_gets_an_error_that_a_person_can_use(tab: Tab, files: Path, t
     expect(failed).to_have_attribute("data-state", "failed")
     expect(tab.session().locator("[data-query=movies-q1] .query")).to_have_attribute("data-state", "done")
     expect(tab.session().locator(".badge")).to_have_text("Failed")
+    good = (files / "movies" / "ratings.csv").read_bytes()
+    (tmp_path / "ratings.csv").write_bytes(good)  # it was put right
+    with tab.page.expect_file_chooser() as asked:
+        tab.session().get_by_role("button", name="Choose the same files again…").click()
+    asked.value.set_files(tmp_path / "ratings.csv")
+    tab.wait_answered()
+    expect(trouble).to_have_count(0)
+    expect(tab.session().get_by_role("button", name="Choose the same files again…")).to_be_hidden()
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    assert tab.downloads(downloads) == expected(files, "movies")
 
 
 def test_when_its_gateway_is_killed_the_page_goes_on_at_another(

@@ -102,7 +102,11 @@ def here(*words: str) -> str:
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    assert here("--version") == f"cauce {metadata.version('cauce')}\n"
+    line = f"cauce {metadata.version('cauce')}\n"
+    assert here("--version") == line
+    assert here("upload", "--version") == line
+    command = [sys.executable, "-m", "producer_client", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == line
 
 
 @pytest.mark.parametrize("words", [[], ["up"], ["upload"], ["run"], ["clients"], ["clients", "spawn"]])

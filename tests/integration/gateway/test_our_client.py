@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -59,8 +60,8 @@ def test_a_packed_file_is_that_file(
 class Given:
     """Standard input of another process, here."""
 
-    def __init__(self, buffer: object) -> None:
-        self.buffer = buffer
+    def __init__(self, file: BinaryIO) -> None:
+        self.fileno = file.fileno
 
 
 @pytest.mark.strangers

@@ -310,6 +310,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(200, b"", {"Upload-Offset": str(upload.offset), **length})
             case "PATCH", ["uploads", upload_id]:
                 self._patch(gateway, cluster, session.uploads[upload_id])
+            case "POST", ["folders", _, complete] if complete.startswith("complete?"):
+                self._send(204)
             case "DELETE", ["uploads", upload_id]:
                 self._delete(session, upload_id)
             case _:

@@ -16,7 +16,7 @@ import trustme
 
 from producer_client import BadFile, Client, Unreachable, WrongUsage, notes
 from producer_client.gateways import Timing
-from tests.unit.client.fake_gateway import NEEDS, FakeCluster, Gateway
+from tests.unit.client.fake_gateway import KINDS, NEEDS, FakeCluster, Gateway
 from tests.unit.client.test_client_cli import Words, answers, expected, upload, words
 
 __all__ = ["words"]  # a fixture
@@ -99,6 +99,25 @@ def test_of_the_other_files_none_may_change_meanwhile(words: Words, refusing: Fa
     (movies / "ratings.csv").write_bytes(b"userId,rating\n")
     code, _, err = upload([*words, "--resume"])
     assert (code, err) == (2, "ratings.csv was changed since the upload began; begin again with --fresh\n")
+
+
+def test_a_file_that_was_put_right_under_another_name_is_called_new(
+    words: Words, refusing: FakeCluster, movies: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KINDS[2], "folder", True)
+    good = (movies / "credits.csv").read_bytes()
+    (movies / "credits.csv").unlink()
+    (movies / "credits").mkdir()
+    bad, mended = movies / "credits" / "b.csv", movies / "credits" / "b2.csv"
+    bad.write_bytes(BAD)
+    assert upload([*words, "--quiet"])[0] == 1
+    bad.unlink()
+    mended.write_bytes(good)
+    code, _, err = upload([*words, "--resume", "--quiet"])
+    sentence = "credits/b2.csv is new since the upload began; rename it to credits/b.csv, which was refused,"
+    assert (code, err) == (2, f"{sentence} or begin again with --fresh\n")
+    mended.rename(bad)
+    assert upload([*words, "--resume", "--quiet"]) == (0, "", "")
 
 
 def test_a_disk_that_is_full_is_named_with_the_way_to_go_on(words: Words, tmp_path: Path) -> None:

@@ -14,11 +14,14 @@ from producer_client import notes
 from producer_client.errors import Stopped, Unreachable, WrongUsage
 from producer_client.events import Event, parse
 from producer_client.files import replacing
-from producer_client.folder import FileKind, find, source
+from producer_client.folder import Choice, FileKind, find, source
 from producer_client.gateways import Route, Timing, Trouble, _seconds
 from producer_client.progress import Lines
 
 RATINGS = FileKind("ratings", "ratings.csv")
+
+
+USERS = FileKind("users", "users.csv", is_folder=True)
 
 
 class Waits:
@@ -223,3 +226,38 @@ def test_plain_lines_tell_rate_and_time_left() -> None:
         "ratings.csv 60 %: 60 of 100 MB, 8 MB/s, 5 s left",
         "ratings.csv: http://g: went silent; trying again",
     ]
+
+
+def test_two_files_of_one_name_are_refused_in_a_folder(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "data.csv" for name in "xy"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("id\n1\n")
+    sentence = f"{paths[0]} and {paths[1]} would both be users/data.csv in this upload; rename one of them"
+    with pytest.raises(WrongUsage) as refused:
+        find(tmp_path, [USERS], Choice({"users": paths}))
+    assert str(refused.value) == sentence
+    with pytest.raises(WrongUsage, match=r"data\.csv was given twice as a file of users; give it once"):
+        find(tmp_path, [USERS], Choice({"users": [paths[0], Path(str(paths[0]))]}))
+    paths[1] = paths[1].rename(tmp_path / "y" / "other.csv")
+    assert [each.name for each in find(tmp_path, [USERS], Choice({"users": paths}))] == [
+        "users/data.csv",
+        "users/other.csv",
+    ]
+
+
+def test_a_pipe_that_is_given_by_a_path_is_named_with_what_to_do(tmp_path: Path) -> None:
+    """Both as the shell's <(zcat …) is, and as mkfifo makes one."""
+    named = tmp_path / "ratings.csv"
+    os.mkfifo(named)
+    reading, writing = os.pipe()
+    kept = os.open(named, os.O_RDWR)  # nobody waits for a writer
+    try:
+        for path in (Path(f"/dev/fd/{reading}"), named):
+            with pytest.raises(WrongUsage) as refused:
+                source(RATINGS, path)
+            advice = "is no regular file, and cannot be read twice; pipe it in with --file ratings=-"
+            assert str(refused.value) == f"{path} {advice}"
+    finally:
+        for descriptor in (reading, writing, kept):
+            os.close(descriptor)
