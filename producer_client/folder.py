@@ -82,12 +82,11 @@ class Choice:
         taken: dict[str, Path] = {}
         for path in self.paths.get(kind.kind, ()):
             name = upload_name(kind, path)
-            former = taken.setdefault(name, path)
-            if former is path:
-                continue
-            if former == path:
+            if taken.get(name) == path:
                 raise WrongUsage(f"{path} was given twice as a file of {kind.kind}; give it once")
-            raise WrongUsage(f"{former} and {path} would both be {name} in this upload; rename one of them")
+            if name in taken:
+                raise WrongUsage(f"{taken[name]} and {path} would both be {name} in this upload; rename one of them")
+            taken[name] = path
 
 
 class Source(Protocol):

@@ -153,7 +153,7 @@ def _resumed(client: Client, order: Order, note: notes.Note) -> tuple[Session, l
     sources = find(order.folder, kinds, replace(order.choice, separators=note.separators).of(kinds))
     refused = {*note.refused, *(upload.name for upload in uploads if upload.state == "failed" and not upload.offset)}
     unchanged = {source.name for source in sources if note.is_of(source)}
-    known = {*note.fingerprints, *(upload.name for upload in uploads)}
+    known = {*note.fingerprints, *refused, *(upload.name for upload in uploads)}
     for source in sources:
         if source.name not in known:
             raise WrongUsage(_is_new(source, refused - {each.name for each in sources}))

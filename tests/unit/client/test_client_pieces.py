@@ -238,7 +238,7 @@ def test_two_files_of_one_name_are_refused_in_a_folder(tmp_path: Path) -> None:
         find(tmp_path, [USERS], Choice({"users": paths}))
     assert str(refused.value) == sentence
     with pytest.raises(WrongUsage, match=r"data\.csv was given twice as a file of users; give it once"):
-        find(tmp_path, [USERS], Choice({"users": [paths[0], Path(str(paths[0]))]}))
+        find(tmp_path, [USERS], Choice({"users": [paths[0], paths[0]]}))
     paths[1] = paths[1].rename(tmp_path / "y" / "other.csv")
     assert [each.name for each in find(tmp_path, [USERS], Choice({"users": paths}))] == [
         "users/data.csv",
